@@ -1,0 +1,1 @@
+"""The device: firmware start, functions, command interface, ICM pages, object tables, queues, transports."""
