@@ -70,9 +70,7 @@ class LocalHost:
         else:
             offset = self._next
             if size > len(self._memory) - offset:
-                raise MemoryError(
-                    f"{size} bytes asked for, {len(self._memory) - offset} left of this host's memory"
-                )
+                raise MemoryError(f"{size} bytes asked for, {len(self._memory) - offset} left of this host's memory")
             self._next += size
         self._taken[offset] = size
         view = self._memory[offset : offset + size]
