@@ -1,0 +1,23 @@
+"""How a command handler says that a command fails."""
+
+from __future__ import annotations
+
+from softhca.prm.syndromes import Syndrome
+
+
+class CommandError(Exception):
+    """The command ends with a status and a syndrome; nothing of it has taken effect.
+
+    Args:
+        syndrome: why.
+        detail: object, field, value and what is allowed, for logs and traces.
+    """
+
+    def __init__(self, syndrome: Syndrome, detail: str = "") -> None:
+        super().__init__(f"{syndrome.text}{f' ({detail})' if detail else ''}")
+        self.syndrome = syndrome
+        self.detail = detail
+
+
+class PagesLacking(Exception):
+    """The command needs ICM room that the function's pages do not give; it waits, or fails, by the page protocol (B9)."""

@@ -1,0 +1,79 @@
+"""A function of the device: its stage, capabilities, ICM account and objects (B7, B11, C9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from softhca.hca.caps import Capabilities
+from softhca.hca.command import Stage
+from softhca.hca.cq import Cq
+from softhca.hca.eq import Eq
+from softhca.hca.icm import IcmAccount
+from softhca.hca.mkey import MKey
+from softhca.hca.objects import Table
+from softhca.hca.pd import ProtectionDomain, TransportDomain, Xrcd
+from softhca.hca.qp import Qp
+from softhca.hca.srq import ReceivePool
+from softhca.hca.uar import Uar
+from softhca.prm.events import EventType
+
+FIRST_UAR = 0x10
+"""UAR pages below this number hold the init segment and the MSI-X tables."""
+
+if TYPE_CHECKING:
+    from softhca.bus import DmaSpace
+    from softhca.hca.device import Hca
+
+
+class Function:
+    """One PCI function (the PF).
+
+    Args:
+        device: the card that it belongs to.
+        function_id: 0 for the PF.
+    """
+
+    def __init__(self, device: Hca, function_id: int = 0) -> None:
+        self.device = device
+        self.function_id = function_id
+        self.caps = Capabilities(device.profile)
+        self.stage = Stage.DISABLED
+        self.issi = 0
+        self.icm = IcmAccount()
+        self.forget_objects()
+
+    def forget_objects(self) -> None:
+        """Empty tables with the limits of the current capabilities: after reset, at INIT_HCA and TEARDOWN_HCA (F8)."""
+        caps, icm = self.caps.general, self.icm
+        uar_pages = self.device.uar_pages
+        self.uars: Table[Uar] = Table("UAR", icm, limit=uar_pages - FIRST_UAR, first=FIRST_UAR, size=uar_pages)
+        self.pds: Table[ProtectionDomain] = Table("PD", icm, limit=1 << caps.log_max_pd, first=1, size=1 << 24)
+        self.transport_domains: Table[TransportDomain] = Table(
+            "transport domain", icm, limit=1 << caps.log_max_transport_domain, first=1, size=1 << 24
+        )
+        self.xrcds: Table[Xrcd] = Table("XRC domain", icm, limit=1 << caps.log_max_xrcd, first=1, size=1 << 24)
+        self.eqs: Table[Eq] = Table("EQ", icm, limit=1 << caps.log_max_eq, first=1, size=256)
+        self.cqs: Table[Cq] = Table("CQ", icm, limit=1 << caps.log_max_cq, first=1, size=1 << 24)
+        self.mkeys: Table[MKey] = Table("MKey", icm, limit=1 << caps.log_max_mkey, first=0x10, size=1 << 24)
+        self.receive_pools: Table[ReceivePool] = Table("SRQ", icm, limit=1 << caps.log_max_srq, first=1, size=1 << 24)
+        self.qps: Table[Qp] = Table("QP", icm, limit=1 << caps.log_max_qp, first=0x40, size=1 << 24)
+        self.event_map: dict[EventType, Eq] = {}
+
+    @property
+    def dma(self) -> DmaSpace:
+        """The host's memory, as far as the function may reach it now."""
+        return self.device.dma
+
+    def event(self, kind: EventType, data: bytes, subtype: int = 0) -> bool:
+        """Write an EQE to the EQ that is mapped for `kind`; tell whether there is one.
+
+        Args:
+            kind: type of event.
+            data: the 28 bytes of event data (EQE 0x20-0x3B); shorter data are padded with zeros.
+            subtype: sub-type of the event.
+        """
+        eq = self.event_map.get(kind)
+        if eq is None:
+            return False
+        eq.post(kind, data, subtype)
+        return True
