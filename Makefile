@@ -1,0 +1,62 @@
+# Two commands do everything for a newcomer: `make run` and `make test`. Each target does its own set-up.
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+
+.PHONY: help run test check unit guest-test setup lab guest bench bench-memory docs clean
+
+help:
+	@echo "make run           bring the card up in process, move data over it, close it (the main job)"
+	@echo "make test          all that CI runs: check, unit tests, guest tests"
+	@echo "make check         the static half: lint, types, import contracts, generated documents"
+	@echo "make unit          tests that need no guest"
+	@echo "make guest-test    tests that boot a guest with the unmodified Linux driver"
+	@echo "make guest         a shell in a guest with the card"
+	@echo "make bench         speed, against targets        make bench-memory   memory, against targets"
+	@echo "make docs          write the generated documents anew"
+	@echo "make setup         everything above needs: host packages, $(VENV), guest lab"
+
+$(STAMP): pyproject.toml tools/prerequisites.sh
+	@tools/prerequisites.sh
+	@python3 -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+run: $(STAMP)
+	@$(BIN)/softhca run
+
+setup: $(STAMP) lab
+
+lab: $(STAMP)
+	@$(BIN)/softhca guest build
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/documents.py --check
+
+unit: $(STAMP)
+	$(BIN)/pytest -m "not guest"
+
+guest-test: lab
+	$(BIN)/pytest -m guest
+
+test: check unit guest-test
+
+guest: lab
+	@$(BIN)/softhca guest
+
+bench: lab
+	@$(BIN)/python -m benchmarks
+
+bench-memory: $(STAMP)
+	@$(BIN)/python -m benchmarks.memory
+
+docs: $(STAMP)
+	$(BIN)/python tools/documents.py
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
