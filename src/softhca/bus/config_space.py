@@ -1,6 +1,6 @@
-"""PCI configuration space: a type 0 header, a list of capabilities, and what may be written (PCIe base specification).
+"""PCI configuration space: a type 0 header, a list of capabilities, and what may be written.
 
-Everything here is little-endian, as configuration space is.
+After the PCI Express base specification. Everything here is little-endian, as configuration space is.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class ConfigSpace:
 
     Args:
         identity: ids and class.
-        bars: BAR index -> size in bytes, a power of two of at least 4096. Every BAR is 64-bit and prefetchable and
-            takes two registers, so that only 0, 2 and 4 are possible.
+        bars: BAR index -> size in bytes, a power of two of at least 4096. Every BAR is 64-bit and prefetchable
+            and takes two registers, so that only 0, 2 and 4 are possible.
         capabilities: in list order.
 
     Raises:

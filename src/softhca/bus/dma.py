@@ -93,11 +93,18 @@ class DmaSpace:
         self.generation += 1
         return removed
 
-    def clear(self) -> None:
-        """Remove every mapping."""
+    def clear(self) -> int:
+        """Remove every mapping; return the bytes removed."""
+        removed = sum(len(m.memory) for m in self._mappings)
         self._starts.clear()
         self._mappings.clear()
         self.generation += 1
+        return removed
+
+    def overlaps(self, iova: int, length: int) -> bool:
+        """Whether some byte of the range is mapped."""
+        at = bisect_right(self._starts, iova + length - 1)
+        return length > 0 and at > 0 and self._mappings[at - 1].end > iova
 
     def view(self, iova: int, length: int, *, write: bool = False) -> memoryview:
         """A zero-copy view of `length` bytes at `iova`, inside one mapping.

@@ -1,8 +1,8 @@
 """The engine: one ready queue, timers, and the clock they go by.
 
-Doorbells, commands, packets and timers of every device of a fabric are entries of one ready queue. Which ready entry
-runs next is drawn from a seeded generator, so that a run is reproducible and still completes commands out of order
-(D7). One thread, no locks.
+Doorbells, commands, packets and timers of every device of a fabric are entries of one ready queue. Which ready
+entry runs next is drawn from a seeded generator, so that a run is reproducible and still completes commands out of
+order (D7). One thread, no locks.
 """
 
 from __future__ import annotations
@@ -104,6 +104,11 @@ class Engine:
         timer = Timer(self.clock.now() + nanoseconds, task)
         heapq.heappush(self._timers, (timer.deadline, next(self._serial), timer))
         return timer
+
+    @property
+    def ready(self) -> bool:
+        """Whether a task is ready to run now, due timers aside."""
+        return bool(self._ready)
 
     def next_deadline(self) -> int | None:
         """When the next timer is due (ns of the clock), or None."""

@@ -15,8 +15,8 @@ _NOTHING = DmaSpace()
 class PciFunction:
     """What every device of ours has in common as a citizen of the bus.
 
-    A subclass implements `bar_read`, `bar_write` and :meth:`on_reset`, reaches memory through :attr:`dma` alone
-    (which is empty, so that each access faults, while Bus Master is off), and raises interrupts with
+    A subclass implements `bar_read`, `bar_write` and :meth:`on_reset`, reaches memory through :attr:`dma`
+    alone (which is empty, so that each access faults, while Bus Master is off), and raises interrupts with
     :meth:`interrupt`.
 
     Args:

@@ -67,7 +67,7 @@ class Device(Protocol):
         ...
 
     def bar_read(self, bar: int, offset: int, size: int) -> bytes:
-        """Read `size` bytes at `offset` of a BAR; what does not exist reads as ones or zeros, never raises."""
+        """Read `size` bytes at `offset` of a BAR; what does not exist reads as ones or zeros; never fails."""
         ...
 
     def bar_write(self, bar: int, offset: int, data: bytes | memoryview) -> None:

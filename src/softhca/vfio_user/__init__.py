@@ -1,1 +1,6 @@
-"""Serves any device of the bus to a virtual machine monitor over a UNIX socket (vfio-user protocol 0.0)."""
+"""The vfio-user server: any :class:`softhca.bus.Device` for a virtual machine monitor, over a UNIX socket."""
+
+from softhca.vfio_user.loop import Loop
+from softhca.vfio_user.server import Server
+
+__all__ = ["Loop", "Server"]
