@@ -43,9 +43,7 @@ def test_posted_writes_are_not_answered_and_stay_in_order(rig: Rig, client: Clie
         (4096, 7, 1, b"1"),
     ],
 )
-def test_bad_writes_are_refused(
-    rig: Rig, client: Client, offset: int, region: int, count: int, data: bytes
-) -> None:
+def test_bad_writes_are_refused(rig: Rig, client: Client, offset: int, region: int, count: int, data: bytes) -> None:
     assert client.refused(Command.REGION_WRITE, RegionAccess(offset, region, count).pack() + data) == errno.EINVAL
     client.send(Command.REGION_WRITE, RegionAccess(offset, region, count).pack() + data, flags=0x10)
     assert client.silent()
