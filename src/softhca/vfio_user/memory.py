@@ -10,7 +10,7 @@ import stat
 from softhca.bus.dma import ADDRESS_END, DmaSpace
 from softhca.vfio_user.protocol import MAX_DMA_MAPS, PAGE_SIZE, DmaFlags, DmaMap, DmaUnmap, ProtocolError, UnmapFlags
 
-_FLAGS = DmaFlags.READ | DmaFlags.WRITE
+_FLAGS = int(DmaFlags.READ | DmaFlags.WRITE)
 
 
 class GuestMemory:
@@ -63,12 +63,14 @@ class GuestMemory:
         """
         if request.flags & UnmapFlags.GET_DIRTY_BITMAP:
             raise ProtocolError(errno.EOPNOTSUPP, f"{request}: dirty pages are not tracked")
-        if request.flags & ~UnmapFlags.ALL:
+        if request.flags & ~int(UnmapFlags.ALL):
             raise ProtocolError(errno.EINVAL, f"{request}: flags allowed are 0 and ALL (2)")
         if request.flags & UnmapFlags.ALL:
             if request.iova or request.size:
                 raise ProtocolError(errno.EINVAL, f"{request}: ALL goes with iova 0 and size 0 only")
             return self.clear()
+        if request.size == 0:
+            raise ProtocolError(errno.EINVAL, f"{request}: size 0 goes with ALL only")
         start, end = request.iova, request.iova + request.size
         inside = [iova for iova in self._without_file if start <= iova < end]
         if any(

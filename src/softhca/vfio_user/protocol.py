@@ -130,8 +130,8 @@ class IrqSetFlags(IntFlag):
     ACTION_TRIGGER = 0x20
 
 
-IRQ_DATA = IrqSetFlags.DATA_NONE | IrqSetFlags.DATA_BOOL | IrqSetFlags.DATA_EVENTFD
-IRQ_ACTION = IrqSetFlags.ACTION_MASK | IrqSetFlags.ACTION_UNMASK | IrqSetFlags.ACTION_TRIGGER
+IRQ_DATA = int(IrqSetFlags.DATA_NONE | IrqSetFlags.DATA_BOOL | IrqSetFlags.DATA_EVENTFD)
+IRQ_ACTION = int(IrqSetFlags.ACTION_MASK | IrqSetFlags.ACTION_UNMASK | IrqSetFlags.ACTION_TRIGGER)
 
 
 class ProtocolError(Exception):
