@@ -1,0 +1,1 @@
+"""Speed and memory against targets; `make bench` and `make bench-memory`."""

@@ -1,0 +1,27 @@
+"""QUERY_ADAPTER: identity of the adapter."""
+
+from softhca.prm.layout import Layout, array, bits, nested
+
+
+class QueryAdapterIn(Layout, size=0x10):
+    """QUERY_ADAPTER: input."""
+
+    opcode = bits(0x00, 31, 16)
+    op_mod = bits(0x04, 15, 0)
+
+
+class QueryAdapterParamBlock(Layout, size=0x100):
+    """Query adapter param block."""
+
+    ieee_vendor_id = bits(0x18, 23, 0)
+    vsd_vendor_id = bits(0x1C, 15, 0)
+    vsd = array(0x20, 208, 8)
+    vsd_contd_psid = array(0xF0, 16, 8)
+
+
+class QueryAdapterOut(Layout, size=0x110):
+    """QUERY_ADAPTER: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+    query_adapter_struct = nested(0x10, QueryAdapterParamBlock)

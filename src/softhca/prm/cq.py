@@ -1,0 +1,123 @@
+"""Completion queues."""
+
+from softhca.prm.layout import Layout, array, bits, nested, u64
+
+
+class Cqc(Layout, size=0x40):
+    """Cqc."""
+
+    status = bits(0x00, 31, 28)
+    dbr_umem_valid = bits(0x00, 25)
+    apu_cq = bits(0x00, 24)
+    cqe_sz = bits(0x00, 23, 21)
+    cc = bits(0x00, 20)
+    scqe_break_moderation_en = bits(0x00, 18)
+    oi = bits(0x00, 17)
+    cq_period_mode = bits(0x00, 16, 15)
+    cqe_comp_en = bits(0x00, 14)
+    mini_cqe_res_format = bits(0x00, 13, 12)
+    st = bits(0x00, 11, 8)
+    cqe_compression_layout = bits(0x00, 1, 0)
+    page_offset = bits(0x08, 11, 6)
+    log_cq_size = bits(0x0C, 28, 24)
+    uar_page = bits(0x0C, 23, 0)
+    cq_period = bits(0x10, 27, 16)
+    cq_max_count = bits(0x10, 15, 0)
+    c_eqn_or_apu_element = bits(0x14, 31, 0)
+    log_page_size = bits(0x18, 28, 24)
+    last_notified_index = bits(0x20, 23, 0)
+    last_solicit_index = bits(0x24, 23, 0)
+    consumer_counter = bits(0x28, 23, 0)
+    producer_counter = bits(0x2C, 23, 0)
+    dbr_addr = u64(0x38)
+
+
+class CreateCqIn(Layout, size=0x110):
+    """CREATE_CQ: input."""
+
+    opcode = bits(0x00, 31, 16)
+    uid = bits(0x00, 15, 0)
+    op_mod = bits(0x04, 15, 0)
+    cq_context = nested(0x10, Cqc)
+    cq_umem_valid = bits(0x5C, 31)
+    pas = array(0x110, None, 64)
+
+
+class CreateCqOut(Layout, size=0x10):
+    """CREATE_CQ: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+    cqn = bits(0x08, 23, 0)
+
+
+class DestroyCqIn(Layout, size=0x10):
+    """DESTROY_CQ: input."""
+
+    opcode = bits(0x00, 31, 16)
+    uid = bits(0x00, 15, 0)
+    op_mod = bits(0x04, 15, 0)
+    cqn = bits(0x08, 23, 0)
+
+
+class DestroyCqOut(Layout, size=0x10):
+    """DESTROY_CQ: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+
+
+class QueryCqIn(Layout, size=0x10):
+    """QUERY_CQ: input."""
+
+    opcode = bits(0x00, 31, 16)
+    op_mod = bits(0x04, 15, 0)
+    cqn = bits(0x08, 23, 0)
+
+
+class QueryCqOut(Layout, size=0x110):
+    """QUERY_CQ: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+    cq_context = nested(0x10, Cqc)
+    pas = array(0x110, None, 64)
+
+
+class ModifyFieldSelect(Layout, size=0x4):
+    """Modify field select."""
+
+    modify_field_select = bits(0x00, 31, 0)
+
+
+class ResizeFieldSelect(Layout, size=0x4):
+    """Resize field select."""
+
+    resize_field_select = bits(0x00, 31, 0)
+
+
+class ModifyFieldSelectResizeFieldSelectAuto(Layout, size=0x4):
+    """Modify field select resize field select auto (a union)."""
+
+    modify_field_select = nested(0x00, ModifyFieldSelect)
+    resize_field_select = nested(0x00, ResizeFieldSelect)
+
+
+class ModifyCqIn(Layout, size=0x110):
+    """MODIFY_CQ: input."""
+
+    opcode = bits(0x00, 31, 16)
+    uid = bits(0x00, 15, 0)
+    op_mod = bits(0x04, 15, 0)
+    cqn = bits(0x08, 23, 0)
+    modify_field_select_resize_field_select = nested(0x0C, ModifyFieldSelectResizeFieldSelectAuto)
+    cq_context = nested(0x10, Cqc)
+    cq_umem_valid = bits(0x5C, 31)
+    pas = array(0x110, None, 64)
+
+
+class ModifyCqOut(Layout, size=0x10):
+    """MODIFY_CQ: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)

@@ -1,0 +1,92 @@
+"""Memory keys."""
+
+from softhca.prm.layout import Layout, array, bits, nested, u64
+
+
+class Mkc(Layout, size=0x40):
+    """Mkc."""
+
+    free = bits(0x00, 30)
+    access_mode_4_2 = bits(0x00, 28, 26)
+    relaxed_ordering_write = bits(0x00, 18)
+    small_fence_on_rdma_read_response = bits(0x00, 16)
+    umr_en = bits(0x00, 15)
+    a = bits(0x00, 14)
+    rw = bits(0x00, 13)
+    rr = bits(0x00, 12)
+    lw = bits(0x00, 11)
+    lr = bits(0x00, 10)
+    access_mode_1_0 = bits(0x00, 9, 8)
+    ma_translation_mode = bits(0x00, 5, 4)
+    qpn = bits(0x04, 31, 8)
+    mkey_7_0 = bits(0x04, 7, 0)
+    length64 = bits(0x0C, 31)
+    bsf_en = bits(0x0C, 30)
+    sync_umr = bits(0x0C, 29)
+    expected_sigerr_count = bits(0x0C, 26)
+    en_rinval = bits(0x0C, 24)
+    pd = bits(0x0C, 23, 0)
+    start_addr = u64(0x10)
+    len = u64(0x18)
+    bsf_octword_size = bits(0x20, 31, 0)
+    crossing_target_vhca_id = bits(0x30, 31, 16)
+    translations_octword_size = bits(0x34, 31, 0)
+    relaxed_ordering_read = bits(0x38, 6)
+    log_page_size = bits(0x38, 5, 0)
+
+
+class CreateMkeyIn(Layout, size=0x110):
+    """CREATE_MKEY: input."""
+
+    opcode = bits(0x00, 31, 16)
+    uid = bits(0x00, 15, 0)
+    op_mod = bits(0x04, 15, 0)
+    pg_access = bits(0x0C, 31)
+    mkey_umem_valid = bits(0x0C, 30)
+    data_direct = bits(0x0C, 29)
+    memory_key_mkey_entry = nested(0x10, Mkc)
+    translations_octword_actual_size = bits(0x60, 31, 0)
+    klm_pas_mtt = array(0x110, None, 32)
+
+
+class CreateMkeyOut(Layout, size=0x10):
+    """CREATE_MKEY: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+    mkey_index = bits(0x08, 23, 0)
+
+
+class DestroyMkeyIn(Layout, size=0x10):
+    """DESTROY_MKEY: input."""
+
+    opcode = bits(0x00, 31, 16)
+    uid = bits(0x00, 15, 0)
+    op_mod = bits(0x04, 15, 0)
+    mkey_index = bits(0x08, 23, 0)
+
+
+class DestroyMkeyOut(Layout, size=0x10):
+    """DESTROY_MKEY: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+
+
+class QueryMkeyIn(Layout, size=0x10):
+    """QUERY_MKEY: input."""
+
+    opcode = bits(0x00, 31, 16)
+    op_mod = bits(0x04, 15, 0)
+    mkey_index = bits(0x08, 23, 0)
+    pg_access = bits(0x0C, 31)
+
+
+class QueryMkeyOut(Layout, size=0x130):
+    """QUERY_MKEY: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+    memory_key_mkey_entry = nested(0x10, Mkc)
+    bsf0_klm0_pas_mtt0_1 = array(0x110, 16, 8)
+    bsf1_klm1_pas_mtt2_3 = array(0x120, 16, 8)

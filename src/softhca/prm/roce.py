@@ -1,0 +1,49 @@
+"""RoCE address table."""
+
+from softhca.prm.layout import Layout, array, bits, nested
+
+
+class RoceAddrLayout(Layout, size=0x20):
+    """Roce addr layout."""
+
+    source_l3_address = array(0x00, 16, 8)
+    vlan_valid = bits(0x10, 28)
+    vlan_id = bits(0x10, 27, 16)
+    source_mac_47_32 = bits(0x10, 15, 0)
+    source_mac_31_0 = bits(0x14, 31, 0)
+    roce_l3_type = bits(0x18, 11, 8)
+    roce_version = bits(0x18, 7, 0)
+
+
+class SetRoceAddressIn(Layout, size=0x30):
+    """SET_ROCE_ADDRESS: input."""
+
+    opcode = bits(0x00, 31, 16)
+    op_mod = bits(0x04, 15, 0)
+    roce_address_index = bits(0x08, 31, 16)
+    vhca_port_num = bits(0x08, 3, 0)
+    roce_address = nested(0x10, RoceAddrLayout)
+
+
+class SetRoceAddressOut(Layout, size=0x10):
+    """SET_ROCE_ADDRESS: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+
+
+class QueryRoceAddressIn(Layout, size=0x10):
+    """QUERY_ROCE_ADDRESS: input."""
+
+    opcode = bits(0x00, 31, 16)
+    op_mod = bits(0x04, 15, 0)
+    roce_address_index = bits(0x08, 31, 16)
+    vhca_port_num = bits(0x08, 3, 0)
+
+
+class QueryRoceAddressOut(Layout, size=0x30):
+    """QUERY_ROCE_ADDRESS: output."""
+
+    status = bits(0x00, 31, 24)
+    syndrome = bits(0x04, 31, 0)
+    roce_address = nested(0x10, RoceAddrLayout)
