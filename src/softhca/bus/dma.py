@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import count
 from typing import NewType
 
 Iova = NewType("Iova", int)
 """An address as a device uses it on the bus; neither a CPU address nor an HCA virtual address."""
 
 ADDRESS_END = 1 << 64
+
+_generations = count(1)
 
 
 class DmaFault(Exception):
@@ -47,8 +50,8 @@ class DmaSpace:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._mappings: list[_Mapping] = []
-        self.generation = 0
-        """Counts changes of the map; a cached view is valid only while it does not move."""
+        self.generation = next(_generations)
+        """Changes with the map, and no two spaces ever share a value: a cached view is valid while it stays."""
 
     def __len__(self) -> int:
         return len(self._mappings)
@@ -70,7 +73,7 @@ class DmaSpace:
             raise ValueError(f"DMA map at {iova:#x}: overlaps the mapping at {self._starts[at]:#x}")
         self._starts.insert(at, iova)
         self._mappings.insert(at, _Mapping(iova, memory, writable and not memory.readonly))
-        self.generation += 1
+        self.generation = next(_generations)
 
     def unmap(self, iova: int, length: int) -> int:
         """Remove every mapping that lies wholly in the range; return the bytes removed.
@@ -90,7 +93,7 @@ class DmaSpace:
         removed = sum(len(m.memory) for m in self._mappings[first:last])
         del self._starts[first:last]
         del self._mappings[first:last]
-        self.generation += 1
+        self.generation = next(_generations)
         return removed
 
     def clear(self) -> int:
@@ -98,7 +101,7 @@ class DmaSpace:
         removed = sum(len(m.memory) for m in self._mappings)
         self._starts.clear()
         self._mappings.clear()
-        self.generation += 1
+        self.generation = next(_generations)
         return removed
 
     def overlaps(self, iova: int, length: int) -> bool:

@@ -16,6 +16,8 @@ from typing import Protocol
 
 Task = Callable[[], None]
 
+_FEW_TIMERS = 256
+
 
 class Clock(Protocol):
     """A monotonic clock in nanoseconds."""
@@ -93,6 +95,7 @@ class Engine:
         self._random = None if seed is None else random.Random(seed)
         self._ready: list[Task] = []
         self._timers: list[tuple[int, int, Timer]] = []
+        self._sweep_at = _FEW_TIMERS
         self._serial = count()
 
     def post(self, task: Task) -> None:
@@ -103,7 +106,15 @@ class Engine:
         """Run `task` once, when `nanoseconds` have passed."""
         timer = Timer(self.clock.now() + nanoseconds, task)
         heapq.heappush(self._timers, (timer.deadline, next(self._serial), timer))
+        if len(self._timers) > self._sweep_at:
+            self._sweep()
         return timer
+
+    def _sweep(self) -> None:
+        """Drop cancelled timers, so that one which is always set anew takes no room until it would have been due."""
+        self._timers = [entry for entry in self._timers if entry[2].active]
+        heapq.heapify(self._timers)
+        self._sweep_at = max(_FEW_TIMERS, 2 * len(self._timers))
 
     @property
     def ready(self) -> bool:
