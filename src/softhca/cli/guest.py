@@ -1,0 +1,277 @@
+"""`softhca guest`: a virtual machine whose unmodified Linux driver runs on our card."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from softhca.guest.cache import Cache
+    from softhca.guest.run import Options, Served
+    from softhca.guest.verdict import Outcome
+    from softhca.vfio_user import Loop
+
+DEFAULT_PROFILE = "connectx-6-ib"
+_COMMAND = "softhca.guest.command"
+
+
+class GuestGroup(click.Group):
+    """A group that takes everything after `--` as the guest's command, whatever the words are."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the command aside, then parse what stands before it."""
+        if "--" in args:
+            at = args.index("--")
+            command, args = args[at + 1 :], args[:at]
+            if not command:
+                raise click.UsageError("a command has to follow the --; without a -- you get a shell", ctx)
+            ctx.meta[_COMMAND] = command
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the sub-command; a word that is none is most likely a command without its `--`."""
+        if args and self.get_command(ctx, args[0]) is None:
+            names = ", ".join(self.list_commands(ctx))
+            hint = f"for a command in the guest write: {ctx.command_path} -- {shlex.join(args)}"
+            ctx.fail(f"{args[0]!r} is none of {names}; {hint}")
+        if _COMMAND in ctx.meta:
+            ctx.fail(f"{args[0]} takes no command after --")
+        return super().resolve_command(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """How it is called."""
+        return ["[OPTIONS] [-- COMMAND...]", "|", "build|clean|info"]
+
+
+def _split(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str]:
+    del context, parameter
+    return [name for name in (value or "").replace(",", " ").split() if name]
+
+
+def _copy_pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, Path]]:
+    pairs = []
+    for value in values:
+        inside, separator, outside = value.partition(":")
+        if not (separator and inside and outside):
+            raise click.BadParameter(f"{value!r} is not GUESTFILE:HOSTFILE", context, parameter)
+        pairs.append((inside, Path(outside)))
+    return pairs
+
+
+_kernel = click.option(
+    "--kernel",
+    default="stable",
+    show_default=True,
+    metavar="stable|newest|VMLINUZ:MODULES_DIR",
+    help="The distribution's stable or newest kernel, or your own: its image, and its folder of /lib/modules.",
+)
+_packages = click.option(
+    "--packages", callback=_split, metavar="LIST", help="More packages for the image, with commas between."
+)
+_mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default: the one that this machine's apt uses.")
+
+
+@click.group(cls=GuestGroup, invoke_without_command=True)
+@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Which card to be.")
+@click.option("--devices", default=1, show_default=True, type=click.IntRange(0, 16), help="How many cards.")
+@_kernel
+@_packages
+@click.option("--memory", default=1024, show_default=True, type=click.IntRange(min=256), help="MiB of guest memory.")
+@click.option("--boot", is_flag=True, help="Boot really, instead of starting from the saved state of a booted guest.")
+@_mirror
+@click.option("--timeout", default=300.0, show_default=True, help="Seconds that the command may take.")
+@click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Folder to copy the run's logs to.")
+@click.option(
+    "--copy-in", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help="Put a file beside the command."
+)
+@click.option(
+    "--copy-out", multiple=True, callback=_copy_pairs, metavar="GUESTFILE:HOSTFILE", help="Fetch a file afterwards."
+)
+@click.option("--no-modules", is_flag=True, help="Leave loading the driver to the command.")
+@click.option(
+    "--allow-kernel",
+    multiple=True,
+    metavar="driver|fatal|REGEX",
+    help="Kernel complaints that do not fail the run: a class of them, or lines that match.",
+)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict there.")
+@click.option("--control", type=click.Path(path_type=Path), help="Socket for questions during the run (lines of JSON).")
+@click.pass_context
+def guest(ctx: click.Context, **given: Any) -> None:
+    """Run a command in a Linux guest that has the card, or without a command a shell.
+
+    The first run builds the lab from the distribution's packages, as an ordinary user, into your cache. The command
+    starts when mlx5_core has bound and mlx5_ib, ib_uverbs and ib_umad are loaded; files of --copy-in lie in its working
+    folder. One word after the -- is a bash script, several are a program and its arguments.
+
+    \b
+    softhca guest -- ibv_devinfo
+    softhca guest -- 'dmesg | grep mlx5'
+    softhca guest --copy-in test.sh -- bash test.sh
+    softhca guest --kernel ./bzImage:/tmp/out/lib/modules/6.17.0 -- ibv_devices
+
+    The exit status is the command's, or 126 if the guest's kernel complained, 124 if the command took too long, 125 if
+    the lab itself failed. --json tells these apart for certain.
+    """  # noqa: D301
+    if ctx.invoked_subcommand is not None:
+        return
+    from softhca.guest.run import Options
+
+    words: list[str] | None = ctx.meta.get(_COMMAND)
+    command = None if words is None else words[0] if len(words) == 1 else shlex.join(words)
+    options = Options(
+        kernel=given["kernel"],
+        packages=given["packages"],
+        memory=given["memory"],
+        boot=given["boot"],
+        mirror=given["mirror"],
+        timeout=given["timeout"],
+        keep=given["keep"],
+        copy_in=list(given["copy_in"]),
+        copy_out=given["copy_out"],
+        load_modules=not given["no_modules"],
+        allow_kernel=list(given["allow_kernel"]),
+    )
+    outcome = _run(options, given["profile"], given["devices"], given["control"], command)
+    if given["json_file"] is not None:
+        given["json_file"].write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
+    _explain(outcome)
+    sys.exit(outcome.exit)
+
+
+def _run(options: Options, profile: str, count: int, control: Path | None, command: str | None) -> Outcome:
+    from softhca.guest.progress import to_stderr
+    from softhca.guest.run import Run, Streams
+    from softhca.vfio_user import Loop
+
+    with closing(Loop()) as loop:
+        devices = _devices(profile, count)
+        with _questions(loop, control, devices):
+            streams = Streams(_writer(sys.stdout.buffer), _writer(sys.stderr.buffer))
+            return Run(options, devices, streams, to_stderr, loop=loop).carry_out(command)
+
+
+def _devices(profile: str, count: int) -> list[Served]:
+    """Cards of one fabric: they share an engine.
+
+    Raises:
+        click.BadParameter: there is no such profile.
+    """
+    if count == 0:
+        return []
+    from softhca.bus import Engine
+    from softhca.guest.run import Served
+    from softhca.hca.device import Hca
+    from softhca.hca.profile import load_profile
+
+    engine = Engine()
+    try:
+        cards = [Hca(engine, load_profile(profile)) for _ in range(count)]
+    except (ValueError, FileNotFoundError) as error:
+        raise click.BadParameter(str(error), param_hint="--profile") from error
+    return [Served(card, card.summary) for card in cards]
+
+
+@contextmanager
+def _questions(loop: Loop, path: Path | None, devices: list[Served]) -> Iterator[None]:
+    """Answer questions about the devices at a control socket, if one is wanted."""
+    if path is None:
+        yield
+        return
+    from softhca.vfio_user.control import Control
+
+    with closing(Control(loop, path)) as control:
+        control.register("summary", lambda _: {"devices": [served.summary() for served in devices]})
+        yield
+
+
+def _writer(stream: Any) -> Any:
+    def write(data: bytes) -> None:
+        stream.write(data)
+        stream.flush()
+
+    return write
+
+
+def _explain(outcome: Outcome) -> None:
+    """Say on standard error why a run did not go well, unless the command's own output says it."""
+    for complaint in outcome.complaints:
+        click.echo(f"softhca guest: kernel complaint ({complaint.kind}): {complaint.line}", err=True)
+    if outcome.lab_error is not None:
+        click.echo(f"softhca guest: the lab failed: {outcome.lab_error}", err=True)
+    elif outcome.timed_out:
+        click.echo("softhca guest: the command took too long", err=True)
+
+
+def _cache() -> Cache:
+    from softhca.guest.cache import Cache
+    from softhca.guest.progress import to_stderr
+
+    return Cache(progress=to_stderr)
+
+
+@guest.command()
+@_kernel
+@_packages
+@_mirror
+def build(kernel: str, packages: list[str], mirror: str | None) -> None:
+    """Build what is missing of the lab, so that the next run starts at once."""
+    from softhca.guest import lab
+    from softhca.guest.accelerator import accelerator
+    from softhca.guest.errors import LabError
+    from softhca.guest.machine import Hardware
+    from softhca.guest.progress import to_stderr
+
+    cache = _cache()
+    try:
+        parts = lab.obtain(cache, mirror, kernel, packages, to_stderr)
+        if kernel == "stable" and not packages:
+            lab.snapshot(cache, parts, Hardware(accelerator()), to_stderr)
+    except LabError as error:
+        click.echo(f"softhca guest: the lab failed: {error}", err=True)
+        sys.exit(125)
+    click.echo(f"The lab is ready in {cache.root} (kernel {parts.kernel.version}).")
+
+
+@guest.command()
+def clean() -> None:
+    """Remove the lab from the cache."""
+    cache = _cache()
+    click.echo(f"{cache.clean()} parts removed from {cache.root}.")
+
+
+@guest.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def info(as_json: bool) -> None:
+    """Show what the cache holds, and how guests would be run here."""
+    from softhca.guest.accelerator import accelerator
+    from softhca.guest.cache import disk_usage
+    from softhca.guest.errors import LabError
+    from softhca.guest.mirror import find_mirror
+
+    cache = _cache()
+    try:
+        mirror: str | None = find_mirror()
+    except LabError:
+        mirror = None
+    parts = [{"name": path.name, "bytes": disk_usage(path)} for path in cache.artefacts()]
+    answer = {"cache": str(cache.root), "mirror": mirror, "accelerator": accelerator(), "parts": parts}
+    if as_json:
+        click.echo(json.dumps(answer, indent=1))
+        return
+    click.echo(f"cache        {answer['cache']}")
+    click.echo(f"mirror       {mirror or 'unknown: use --mirror'}")
+    click.echo(f"accelerator  {answer['accelerator']}")
+    for part in parts:
+        click.echo(f"{part['bytes'] / 1e6:9.1f} MB  {part['name']}")
+
+
+if __name__ == "__main__":
+    guest(prog_name="softhca guest")
