@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from tests.vfio_user.client import Client
 
 def open_fds() -> dict[int, str]:
     """This process' descriptors and what they are."""
-    gc.collect()
     found: dict[int, str] = {}
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -34,7 +32,7 @@ class Card(PciFunction):
         self.memory = {0: bytearray(0x10000), 2: bytearray(0x1000)}
         self.writes: list[tuple[int, int, bytes]] = []
         self.resets: list[Reset] = []
-        self.attached = 0
+        self.on_write: Callable[[], None] = lambda: None
         super().__init__(
             engine if engine is not None else Engine(VirtualClock()),
             Identity(0x15B3, 0x101B, 0x020700),
@@ -53,6 +51,7 @@ class Card(PciFunction):
     def bar_write(self, bar: int, offset: int, data: bytes | memoryview) -> None:
         self.writes.append((bar, offset, bytes(data)))
         self.memory[bar][offset : offset + len(data)] = data
+        self.on_write()
 
 
 class Rig:

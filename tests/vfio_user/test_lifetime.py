@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from pathlib import Path
 
@@ -78,6 +79,50 @@ def test_a_callback_may_close_the_server(tmp_path: Path) -> None:
     client.close()
     loop.close()
     assert open_fds() == before
+
+
+@pytest.mark.parametrize("flags", [0, 0x10])
+def test_the_device_may_close_the_server(rig: Rig, client: Client, flags: int) -> None:
+    """Even while one of its messages is answered and more are waiting."""
+    rig.card.on_write = rig.server.close
+    access = RegionAccess(0, 0, 4).pack() + b"1234"
+    client.send_raw(b"".join(client.message(Command.REGION_WRITE, access, flags=flags) for _ in range(3)))
+    with pytest.raises(Closed):
+        client.receive()
+    assert len(rig.card.writes) == 1
+
+
+def test_a_client_waits_while_no_descriptor_is_free(rig: Rig) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    client = rig.client()
+    client.close()
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(os.fspath(rig.path))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (sock.fileno() + 1, limits[1]))
+    try:
+        rig.loop.run_once(0)
+        rig.loop.run_once(0)
+        assert not rig.server.connected
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    rig.loop.run_once(0)
+    assert rig.server.connected
+    sock.close()
+    rig.loop.run_once(0)
+    rig.serves()
+
+
+def test_the_summary(rig: Rig, client: Client) -> None:
+    client.refused(99)
+    assert rig.server.summary() == {
+        "socket": str(rig.path),
+        "connected": True,
+        "clients": 1,
+        "mappings": 0,
+        "refused": 1,
+    }
+    client.close()
+    assert rig.server.summary()["connected"] is False
 
 
 def test_two_servers_on_one_loop(rig: Rig, client: Client, tmp_path: Path) -> None:

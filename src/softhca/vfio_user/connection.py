@@ -139,6 +139,8 @@ class Connection:
         self._send(_HEADER.pack(number, command, _HEADER_SIZE, FLAG_REPLY | FLAG_ERROR, error))
 
     def _send(self, data: bytes) -> None:
+        if self._socket.fileno() < 0:
+            raise ConnectionAbortedError("the connection was closed while its message was answered")
         if not self._out:
             try:
                 sent = self._socket.send(data)
@@ -164,7 +166,8 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Close the socket and every descriptor that nobody took."""
+        """Close the socket and every descriptor that nobody took; no message comes any more."""
         self._socket.close()
+        self._buffer, self._start = b"", 0
         while self._fds:
             close_all(self._fds.popleft()[1])

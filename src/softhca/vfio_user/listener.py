@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import socket
 import stat
 from pathlib import Path
 
 _LONGEST = 107
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_log = logging.getLogger(__name__)
 
 
 class Listener:
@@ -46,10 +50,15 @@ class Listener:
         return self._socket.fileno()
 
     def accept(self) -> socket.socket | None:
-        """The next client, or None when there is none (any more)."""
+        """The next client, or None when there is none (any more), or no descriptor is free for it."""
         try:
             return self._socket.accept()[0]
         except (BlockingIOError, ConnectionError):
+            return None
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            _log.warning("%s: a client waits: %s", self.path, error.strerror)
             return None
 
     def close(self) -> None:

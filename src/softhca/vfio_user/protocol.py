@@ -21,8 +21,8 @@ MAX_MESSAGE = MAX_DATA + 64
 """Most bytes of a message, header included."""
 MAX_FDS = 16
 """Most descriptors that one message may carry (`max_msg_fds`)."""
-MAX_DMA_MAPS = 1024
-"""Most DMA mappings at a time (`max_dma_maps`)."""
+MAX_DMA_MAPS = 256
+"""Most DMA mappings at a time (`max_dma_maps`); each holds a descriptor open."""
 PAGE_SIZE = 4096
 MAX_WRITES = MAX_DATA // 24
 """Most entries of one REGION_WRITE_MULTI."""

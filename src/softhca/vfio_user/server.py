@@ -66,6 +66,17 @@ class Server:
         """Whether a client is there."""
         return self._session is not None
 
+    def summary(self) -> dict[str, object]:
+        """What JSON tells of the socket: path, whether a client is there, clients so far, messages refused to it."""
+        session = self._session
+        return {
+            "socket": str(self.path),
+            "connected": session is not None,
+            "clients": self.clients,
+            "mappings": 0 if session is None else session.mappings,
+            "refused": 0 if session is None else session.errors,
+        }
+
     def close(self) -> None:
         """Send the client away, stop listening and remove the socket's file. May be called again."""
         if self._closed:

@@ -103,6 +103,11 @@ class Session:
         }
         device.attach(self._host)
 
+    @property
+    def mappings(self) -> int:
+        """Ranges of the client's memory that the device can reach."""
+        return len(self._host.dma)
+
     def close(self) -> None:
         """Take the device out, drop the client's memory and close every descriptor."""
         self._device.detach()
