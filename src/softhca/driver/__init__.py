@@ -1,1 +1,12 @@
-"""A small host-side driver of the HCA: bring-up, command channel, page ledger, events, verbs-like objects, close."""
+"""Our own driver of the HCA: small, and in the order of the source document, so that it can be read beside it.
+
+It knows the programmer's reference (`softhca.prm`) and the bus (`softhca.bus`), and nothing of the device behind them.
+Begin with :mod:`softhca.driver.bringup`.
+"""
+
+from softhca.driver.bringup import Stage, bring_up
+from softhca.driver.close import Closed, close
+from softhca.driver.driver import Driver, Reached
+from softhca.driver.errors import DriverError
+
+__all__ = ["Closed", "Driver", "DriverError", "Reached", "Stage", "bring_up", "close"]

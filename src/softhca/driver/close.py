@@ -1,0 +1,98 @@
+"""Close: stop, drop references, tear down, take every page back, disable (source 6, F1-F5, F7).
+
+The same path undoes a partial bring-up: it only touches what was reached. A page is freed only on the device's word,
+and when a closing command fails nothing is freed as if it had succeeded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from softhca.driver.driver import Driver, Reached
+from softhca.prm.function import DisableHcaIn, DisableHcaOut, TeardownHcaIn, TeardownHcaOut
+from softhca.prm.opcodes import Opcode
+
+GRACEFUL = 0
+"""TEARDOWN_HCA profile: the normal close."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """How a close ended: two facts, told apart (F4).
+
+    Attributes:
+        torn_down: TEARDOWN_HCA succeeded (false also when there was nothing to tear down).
+        reclaimed: pages that came back during the close.
+        outstanding: pages that the device still has.
+    """
+
+    torn_down: bool
+    reclaimed: int
+    outstanding: int
+
+
+def close(driver: Driver) -> Closed:
+    """Undo what was reached, in the order of F2 to F4.
+
+    Raises:
+        DriverError: a command failed; what the device may still access stays allocated (F5).
+    """
+    reclaimed = 0
+    torn_down = False
+    if driver.reached >= Reached.INITIALIZED:
+        destroy_objects(driver)
+        destroy_event_queues(driver)
+        driver.channel.execute(Opcode.TEARDOWN_HCA, TeardownHcaIn.new(profile=GRACEFUL), TeardownHcaOut)
+        driver.reached = Reached.ENABLED
+        torn_down = True
+    if driver.reached >= Reached.ENABLED:
+        reclaimed = driver.ledger.reclaim()
+        driver.channel.execute(Opcode.DISABLE_HCA, DisableHcaIn.new(), DisableHcaOut)
+        driver.reached = Reached.QUEUE
+    outstanding = driver.ledger.outstanding if driver.has_channel else 0
+    if driver.has_channel:
+        release_channel(driver)
+    return Closed(torn_down, reclaimed, outstanding)
+
+
+def destroy_objects(driver: Driver) -> None:
+    """Data objects in the order of their references: QPs, then CQs and MKeys, then PDs (F2, A8).
+
+    Destroying a QP ends its work and what remote peers still ask of it (F1).
+    """
+    for qp in list(driver.qps.values()):
+        qp.destroy()
+        del driver.qps[qp.number]
+    for cq in list(driver.cqs.values()):
+        cq.destroy()
+        del driver.cqs[cq.number]
+    while driver.regions:
+        region, buffer = driver.regions[-1]
+        region.deregister(driver.channel)
+        driver.regions.pop()
+        buffer.free()
+    while driver.pds:
+        driver.pds[-1].deallocate(driver.channel)
+        driver.pds.pop()
+
+
+def destroy_event_queues(driver: Driver) -> None:
+    """Completion EQ, then, polling again, the EQ of commands and page requests, then the UAR (F3)."""
+    if driver.completion_eq is not None:
+        driver.completion_eq.destroy()
+        driver.completion_eq = None
+    if driver.command_eq is not None:
+        driver.channel.use_polling()
+        driver.command_eq.destroy()
+        driver.command_eq = None
+    if driver.uar is not None:
+        driver.uar.deallocate(driver.channel)
+        driver.uar = None
+
+
+def release_channel(driver: Driver) -> None:
+    """Stop the device's DMA, then free queue and mailboxes, slots in quarantine included (D10)."""
+    driver.pci.disable_msix()
+    driver.pci.disable_bus_master()
+    driver.drop_channel()
+    driver.reached = Reached.ENUMERATED
