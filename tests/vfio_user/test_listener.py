@@ -59,7 +59,7 @@ def test_a_path_too_long_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_folder_leaves_nothing_open(tmp_path: Path) -> None:
     before = open_fds()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="no/s"):
         Listener(tmp_path / "no" / "s")
     assert open_fds() == before
 

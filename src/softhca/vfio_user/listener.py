@@ -41,8 +41,9 @@ class Listener:
             self._socket.listen(backlog)
             self._socket.setblocking(False)
             self._inode = self.path.stat().st_ino
-        except BaseException:
+        except OSError as error:
             self._socket.close()
+            error.filename = os.fspath(self.path)
             raise
 
     def fileno(self) -> int:
