@@ -1,22 +1,74 @@
 """Completion queues."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested, u64
 
 
-class Cqc(Layout, size=0x40):
-    """Cqc."""
+@unique
+class CqStatus(IntEnum):
+    """Completion queue context 0x00 [31:28]."""
 
-    status = bits(0x00, 31, 28)
+    OK = 0x0
+    CQ_OVERFLOW = 0x9
+    CQ_WRITE_FAIL = 0xA
+
+
+@unique
+class CqState(IntEnum):
+    """Completion queue context 0x00 [11:8]: which completion raises an event."""
+
+    SOLICITED_NOTIFICATION_REQUEST_ARMED = 0x6
+    NOTIFICATION_REQUEST_ARMED = 0x9
+    FIRED = 0xA
+
+
+@unique
+class CqeSize(IntEnum):
+    """Completion queue context 0x00 [23:21]."""
+
+    BYTES_64 = 0x0
+    BYTES_128 = 0x1
+
+
+@unique
+class CqPeriodMode(IntEnum):
+    """Completion queue context 0x00 [16:15]: what starts the moderation period."""
+
+    START_FROM_EQE = 0x0
+    START_FROM_CQE = 0x1
+
+
+@unique
+class ModifyCqOperation(IntEnum):
+    """MODIFY_CQ op_mod."""
+
+    MODIFY_CQ = 0x0
+    RESIZE_CQ = 0x1
+
+
+@unique
+class CqErrorSyndrome(IntEnum):
+    """CQ error event, syndrome."""
+
+    CQ_OVERRUN = 0x1
+    CQ_ACCESS_VIOLATION_ERROR = 0x2
+
+
+class Cqc(Layout, size=0x40):
+    """Completion queue context."""
+
+    status = bits(0x00, 31, 28, CqStatus)
     dbr_umem_valid = bits(0x00, 25)
     apu_cq = bits(0x00, 24)
-    cqe_sz = bits(0x00, 23, 21)
+    cqe_sz = bits(0x00, 23, 21, CqeSize)
     cc = bits(0x00, 20)
     scqe_break_moderation_en = bits(0x00, 18)
     oi = bits(0x00, 17)
-    cq_period_mode = bits(0x00, 16, 15)
+    cq_period_mode = bits(0x00, 16, 15, CqPeriodMode)
     cqe_comp_en = bits(0x00, 14)
     mini_cqe_res_format = bits(0x00, 13, 12)
-    st = bits(0x00, 11, 8)
+    st = bits(0x00, 11, 8, CqState)
     cqe_compression_layout = bits(0x00, 1, 0)
     page_offset = bits(0x08, 11, 6)
     log_cq_size = bits(0x0C, 28, 24)
@@ -85,19 +137,19 @@ class QueryCqOut(Layout, size=0x110):
 
 
 class ModifyFieldSelect(Layout, size=0x4):
-    """Modify field select."""
+    """Fields to modify, a bit each."""
 
     modify_field_select = bits(0x00, 31, 0)
 
 
 class ResizeFieldSelect(Layout, size=0x4):
-    """Resize field select."""
+    """Fields to resize by, a bit each."""
 
     resize_field_select = bits(0x00, 31, 0)
 
 
 class ModifyFieldSelectResizeFieldSelectAuto(Layout, size=0x4):
-    """Modify field select resize field select auto (a union)."""
+    """Fields to modify or to resize by (a union)."""
 
     modify_field_select = nested(0x00, ModifyFieldSelect)
     resize_field_select = nested(0x00, ResizeFieldSelect)
@@ -108,7 +160,7 @@ class ModifyCqIn(Layout, size=0x110):
 
     opcode = bits(0x00, 31, 16)
     uid = bits(0x00, 15, 0)
-    op_mod = bits(0x04, 15, 0)
+    op_mod = bits(0x04, 15, 0, ModifyCqOperation)
     cqn = bits(0x08, 23, 0)
     modify_field_select_resize_field_select = nested(0x0C, ModifyFieldSelectResizeFieldSelectAuto)
     cq_context = nested(0x10, Cqc)

@@ -1,15 +1,33 @@
 """Event queues."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested, u64
 
 
-class Eqc(Layout, size=0x40):
-    """Eqc."""
+@unique
+class EqStatus(IntEnum):
+    """Event queue context 0x00 [31:28]."""
 
-    status = bits(0x00, 31, 28)
+    OK = 0x0
+    EQ_WRITE_FAILURE = 0xA
+
+
+@unique
+class EqState(IntEnum):
+    """Event queue context 0x00 [11:8]: whether the next event raises an interrupt."""
+
+    ARMED = 0x9
+    FIRED = 0xA
+
+
+class Eqc(Layout, size=0x40):
+    """Event queue context."""
+
+    status = bits(0x00, 31, 28, EqStatus)
     ec = bits(0x00, 18)
     oi = bits(0x00, 17)
-    st = bits(0x00, 11, 8)
+    st = bits(0x00, 11, 8, EqState)
     page_offset = bits(0x08, 11, 6)
     log_eq_size = bits(0x0C, 28, 24)
     uar_page = bits(0x0C, 23, 0)

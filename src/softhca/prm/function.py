@@ -1,6 +1,25 @@
 """The life of a function: enable, interface selection, initialise, tear down."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits
+
+
+@unique
+class TeardownProfile(IntEnum):
+    """TEARDOWN_HCA 0x08 [15:0]."""
+
+    GRACEFUL_CLOSE = 0x0
+    FORCE_CLOSE = 0x1
+    PREPARE_FAST_TEARDOWN = 0x2
+
+
+@unique
+class ForceState(IntEnum):
+    """TEARDOWN_HCA output 0x0C [0]: what became of a forced close."""
+
+    SUCCESS = 0x0
+    FAIL = 0x1
 
 
 class EnableHcaIn(Layout, size=0x10):
@@ -56,7 +75,7 @@ class TeardownHcaIn(Layout, size=0x10):
 
     opcode = bits(0x00, 31, 16)
     op_mod = bits(0x04, 15, 0)
-    profile = bits(0x08, 15, 0)
+    profile = bits(0x08, 15, 0, TeardownProfile)
 
 
 class TeardownHcaOut(Layout, size=0x10):
@@ -64,7 +83,7 @@ class TeardownHcaOut(Layout, size=0x10):
 
     status = bits(0x00, 31, 24)
     syndrome = bits(0x04, 31, 0)
-    state = bits(0x0C, 0)
+    state = bits(0x0C, 0, enum=ForceState)
 
 
 class QueryIssiIn(Layout, size=0x10):

@@ -6,6 +6,50 @@ from softhca.prm.layout import Layout, array, bits, nested, raw, u64
 
 
 @unique
+class PortType(IntEnum):
+    """General capabilities 0x34 [9:8]."""
+
+    IB = 0x0
+    ETH = 0x1
+
+
+@unique
+class CmdifChecksum(IntEnum):
+    """General capabilities 0x40 [15:14]."""
+
+    DISABLED = 0x0
+    INITIAL_STATE = 0x1
+    ENABLED = 0x3
+
+
+@unique
+class UmrFence(IntEnum):
+    """General capabilities 0x40 [21:20]."""
+
+    STRONG = 0x0
+    SMALL = 0x1
+    NONE = 0x2
+
+
+@unique
+class TimestampFormatCap(IntEnum):
+    """General capabilities 0x88: time stamps a queue can give."""
+
+    FREE_RUNNING = 0x0
+    REAL_TIME = 0x1
+    FREE_RUNNING_AND_REAL_TIME = 0x2
+
+
+@unique
+class SteeringFormat(IntEnum):
+    """General capabilities 0x88 [27:24]."""
+
+    CONNECTX_5 = 0x0
+    CONNECTX_6DX = 0x1
+    CONNECTX_7 = 0x2
+
+
+@unique
 class CapType(IntEnum):
     """QUERY_HCA_CAP and SET_HCA_CAP op_mod [15:1]: which page of capabilities."""
 
@@ -34,7 +78,7 @@ class CapType(IntEnum):
 
 
 class CmdHcaCap(Layout, size=0x100):
-    """Cmd hca cap."""
+    """Capabilities, general page."""
 
     page_request_disable = bits(0x00, 25)
     shared_object_to_user_object_allowed = bits(0x00, 15)
@@ -129,7 +173,7 @@ class CmdHcaCap(Layout, size=0x100):
     ports_check = bits(0x34, 13)
     disable_link_up = bits(0x34, 11)
     beacon_led = bits(0x34, 10)
-    port_type = bits(0x34, 9, 8)
+    port_type = bits(0x34, 9, 8, PortType)
     num_ports = bits(0x34, 7, 0)
     pps = bits(0x38, 30)
     pps_modify = bits(0x38, 29)
@@ -161,10 +205,10 @@ class CmdHcaCap(Layout, size=0x100):
     umr_modify_entity_size_disabled = bits(0x40, 24)
     umr_modify_atomic_disabled = bits(0x40, 23)
     umr_indirect_mkey_disabled = bits(0x40, 22)
-    umr_fence = bits(0x40, 21, 20)
+    umr_fence = bits(0x40, 21, 20, UmrFence)
     dc_req_scat_data_cqe = bits(0x40, 19)
     drain_sigerr = bits(0x40, 16)
-    cmdif_checksum = bits(0x40, 15, 14)
+    cmdif_checksum = bits(0x40, 15, 14, CmdifChecksum)
     sigerr_cqe = bits(0x40, 13)
     wq_signature = bits(0x40, 11)
     sctr_data_cqe = bits(0x40, 10)
@@ -273,9 +317,9 @@ class CmdHcaCap(Layout, size=0x100):
     log_max_current_mc_list = bits(0x7C, 12, 8)
     log_max_current_uc_list = bits(0x7C, 4, 0)
     general_obj_types = u64(0x80)
-    sq_ts_format = bits(0x88, 31, 30)
-    rq_ts_format = bits(0x88, 29, 28)
-    steering_format_version = bits(0x88, 27, 24)
+    sq_ts_format = bits(0x88, 31, 30, TimestampFormatCap)
+    rq_ts_format = bits(0x88, 29, 28, TimestampFormatCap)
+    steering_format_version = bits(0x88, 27, 24, SteeringFormat)
     create_qp_start_hint = bits(0x88, 23, 0)
     ats = bits(0x8C, 30)
     cross_vhca_rqt = bits(0x8C, 29)
@@ -354,7 +398,7 @@ class CmdHcaCap(Layout, size=0x100):
 
 
 class CmdHcaCap2(Layout, size=0x100, name="cmd_hca_cap_2"):
-    """Cmd hca cap 2."""
+    """Capabilities, second general page."""
 
     migratable = bits(0x10, 31)
     query_vuid = bits(0x10, 13)
@@ -394,7 +438,7 @@ class CmdHcaCap2(Layout, size=0x100, name="cmd_hca_cap_2"):
 
 
 class PerProtocolNetworkingOffloadCaps(Layout, size=0x100):
-    """Per protocol networking offload caps."""
+    """Capabilities, Ethernet page: stateless offloads."""
 
     csum_cap = bits(0x00, 31)
     vlan_cap = bits(0x00, 30)
@@ -437,7 +481,7 @@ class PerProtocolNetworkingOffloadCaps(Layout, size=0x100):
 
 
 class RoceCap(Layout, size=0x100):
-    """Roce cap."""
+    """Capabilities, RoCE page."""
 
     roce_apm = bits(0x00, 31)
     sw_r_roce_src_udp_port = bits(0x00, 27)
@@ -455,7 +499,7 @@ class RoceCap(Layout, size=0x100):
 
 
 class FlowTableFieldsSupported(Layout, size=0x10):
-    """Flow table fields supported."""
+    """Packet fields that a flow table can match, a bit each."""
 
     outer_dmac = bits(0x00, 31)
     outer_smac = bits(0x00, 30)
@@ -528,7 +572,7 @@ class FlowTableFieldsSupported(Layout, size=0x10):
 
 
 class FlowTablePropLayout(Layout, size=0x40):
-    """Flow table prop layout."""
+    """What one kind of flow table can do."""
 
     ft_support = bits(0x00, 31)
     flow_counter = bits(0x00, 29)
@@ -587,7 +631,7 @@ class FlowTablePropLayout(Layout, size=0x40):
 
 
 class FlowTableFieldsSupported2(Layout, size=0x10, name="flow_table_fields_supported_2"):
-    """Flow table fields supported 2."""
+    """More packet fields that a flow table can match."""
 
     inner_l4_type = bits(0x00, 29)
     outer_l4_type = bits(0x00, 28)
@@ -596,7 +640,7 @@ class FlowTableFieldsSupported2(Layout, size=0x10, name="flow_table_fields_suppo
 
 
 class FlowTableNicCap(Layout, size=0x1000):
-    """Flow table nic cap."""
+    """Capabilities, NIC flow table page."""
 
     nic_rx_multi_path_tirs = bits(0x00, 31)
     nic_rx_multi_path_tirs_fts = bits(0x00, 30)
@@ -620,7 +664,7 @@ class FlowTableNicCap(Layout, size=0x1000):
 
 
 class AtomicCaps(Layout, size=0x100):
-    """Atomic caps."""
+    """Capabilities, atomic page."""
 
     atomic_req_8B_endianness_mode = bits(0x08, 31, 30)
     supported_atomic_req_8B_endianness_mode_1 = bits(0x08, 25)
@@ -630,7 +674,7 @@ class AtomicCaps(Layout, size=0x100):
 
 
 class OdpPerTransportServiceCap(Layout, size=0x4):
-    """Odp per transport service cap."""
+    """Operations that may fault on a page, for one transport."""
 
     send = bits(0x00, 31)
     receive = bits(0x00, 30)
@@ -641,7 +685,7 @@ class OdpPerTransportServiceCap(Layout, size=0x4):
 
 
 class OdpSchemeCap(Layout, size=0x40):
-    """Odp scheme cap."""
+    """On-demand paging, for one page fault scheme."""
 
     sig = bits(0x08, 31)
     page_prefetch = bits(0x08, 26)
@@ -653,7 +697,7 @@ class OdpSchemeCap(Layout, size=0x40):
 
 
 class OdpCap(Layout, size=0x100):
-    """Odp cap."""
+    """Capabilities, on-demand paging page."""
 
     transport_page_fault_scheme_cap = nested(0x00, OdpSchemeCap)
     memory_page_fault_scheme_cap = nested(0x40, OdpSchemeCap)
@@ -671,7 +715,7 @@ class QueryHcaCapIn(Layout, size=0x10):
 
 
 class FlowTableEswitchCap(Layout, size=0x1000):
-    """Flow table eswitch cap."""
+    """Capabilities, e-switch flow table page."""
 
     fdb_to_vport_reg_c_id = bits(0x00, 31, 24)
     fdb_uplink_hairpin = bits(0x00, 18)
@@ -696,7 +740,7 @@ class FlowTableEswitchCap(Layout, size=0x1000):
 
 
 class WqeBasedFlowTableCap(Layout, size=0x3C):
-    """Wqe based flow table cap."""
+    """Capabilities, flow tables updated by WQE."""
 
     log_max_num_ste = bits(0x00, 28, 24)
     log_max_num_stc = bits(0x00, 20, 16)
@@ -724,7 +768,7 @@ class WqeBasedFlowTableCap(Layout, size=0x3C):
 
 
 class EswCap(Layout, size=0x100):
-    """Esw cap."""
+    """Capabilities, e-switch (management)."""
 
     merged_eswitch = bits(0x00, 2)
     esw_manager_vport_number_valid = bits(0x0C, 31)
@@ -732,7 +776,7 @@ class EswCap(Layout, size=0x100):
 
 
 class ESwitchCap(Layout, size=0x100, name="e_switch_cap"):
-    """E switch cap."""
+    """Capabilities, e-switch page."""
 
     vport_svlan_strip = bits(0x00, 31)
     vport_cvlan_strip = bits(0x00, 30)
@@ -759,7 +803,7 @@ class ESwitchCap(Layout, size=0x100, name="e_switch_cap"):
 
 
 class PortSelectionCap(Layout, size=0x1000):
-    """Port selection cap."""
+    """Capabilities, port selection page."""
 
     port_select_flow_table = bits(0x00, 15)
     port_select_flow_table_bypass = bits(0x00, 13)
@@ -768,7 +812,7 @@ class PortSelectionCap(Layout, size=0x1000):
 
 
 class QosCap(Layout, size=0x100):
-    """Qos cap."""
+    """Capabilities, quality of service page."""
 
     packet_pacing = bits(0x00, 31)
     esw_scheduling = bits(0x00, 30)
@@ -797,7 +841,7 @@ class QosCap(Layout, size=0x100):
 
 
 class DebugCap(Layout, size=0x100):
-    """Debug cap."""
+    """Capabilities, debug page."""
 
     core_dump_general = bits(0x00, 31)
     core_dump_qp = bits(0x00, 30)
@@ -806,7 +850,7 @@ class DebugCap(Layout, size=0x100):
 
 
 class FpgaShellCaps(Layout, size=0x40):
-    """Fpga shell caps."""
+    """What an FPGA shell can do."""
 
     max_num_qps = bits(0x00, 31, 16)
     total_rcv_credits = bits(0x00, 7, 0)
@@ -823,7 +867,7 @@ class FpgaShellCaps(Layout, size=0x40):
 
 
 class FpgaCap(Layout, size=0x100):
-    """Fpga cap."""
+    """Capabilities of an FPGA on the adapter."""
 
     fpga_id = bits(0x00, 31, 24)
     fpga_device = bits(0x00, 23, 0)
@@ -849,7 +893,7 @@ class FpgaCap(Layout, size=0x100):
 
 
 class TlsCap(Layout, size=0x100):
-    """Tls cap."""
+    """Capabilities, TLS page."""
 
     tls_1_2_aes_gcm_128 = bits(0x00, 31)
     tls_1_3_aes_gcm_128 = bits(0x00, 30)
@@ -858,7 +902,7 @@ class TlsCap(Layout, size=0x100):
 
 
 class DeviceMemCap(Layout, size=0x100):
-    """Device mem cap."""
+    """Capabilities, device memory page."""
 
     memic = bits(0x00, 31)
     log_min_memic_alloc_size = bits(0x04, 20, 16)
@@ -879,7 +923,7 @@ class DeviceMemCap(Layout, size=0x100):
 
 
 class VirtioEmulationCap(Layout, size=0x100):
-    """Virtio emulation cap."""
+    """Capabilities, virtio emulation page."""
 
     desc_tunnel_offload_type = bits(0x00, 31)
     eth_frame_offload_type = bits(0x00, 30)
@@ -904,7 +948,7 @@ class VirtioEmulationCap(Layout, size=0x100):
 
 
 class MacsecCap(Layout, size=0x100):
-    """Macsec cap."""
+    """Capabilities, MACsec page."""
 
     macsec_epn = bits(0x00, 31)
     macsec_crypto_esp_aes_gcm_256_encrypt = bits(0x00, 28)
@@ -917,7 +961,7 @@ class MacsecCap(Layout, size=0x100):
 
 
 class CryptoCap(Layout, size=0x100):
-    """Crypto cap."""
+    """Capabilities, crypto page."""
 
     synchronize_dek = bits(0x00, 28)
     int_kek_manual = bits(0x00, 27)
@@ -930,7 +974,7 @@ class CryptoCap(Layout, size=0x100):
 
 
 class IpsecCap(Layout, size=0x100):
-    """Ipsec cap."""
+    """Capabilities, IPsec page."""
 
     ipsec_full_offload = bits(0x00, 31)
     ipsec_crypto_offload = bits(0x00, 30)
@@ -945,7 +989,7 @@ class IpsecCap(Layout, size=0x100):
 
 
 class HcaCapUnion(Layout, size=0x1000):
-    """Hca cap union (a union)."""
+    """A capability page; the type in op_mod tells which (a union)."""
 
     cmd_hca_cap = nested(0x00, CmdHcaCap)
     cmd_hca_cap_2 = nested(0x00, CmdHcaCap2)

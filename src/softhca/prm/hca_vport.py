@@ -1,10 +1,37 @@
 """Logical InfiniBand ports: context, GID and PKEY tables."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested, u64
 
 
+@unique
+class PortState(IntEnum):
+    """State of an InfiniBand port (IBTA PortInfo:PortState)."""
+
+    NOP = 0x0
+    DOWN = 0x1
+    INIT = 0x2
+    ARMED = 0x3
+    ACTIVE = 0x4
+
+
+@unique
+class PhysicalState(IntEnum):
+    """Physical state of an InfiniBand port (IBTA PortInfo:PortPhysicalState)."""
+
+    NOP = 0x0
+    SLEEP = 0x1
+    POLLING = 0x2
+    DISABLED = 0x3
+    TRAINING = 0x4
+    LINK_UP = 0x5
+    LINK_ERROR_RECOVERY = 0x6
+    PHY_TEST = 0x7
+
+
 class HcaVportContext(Layout, size=0x200):
-    """Hca vport context."""
+    """HCA vport context: what a logical InfiniBand port is set to."""
 
     field_select = bits(0x00, 31, 0)
     sm_virt_aware = bits(0x20, 31)
@@ -12,10 +39,10 @@ class HcaVportContext(Layout, size=0x200):
     has_raw = bits(0x20, 29)
     grh_required = bits(0x20, 28)
     num_port_plane = bits(0x20, 23, 16)
-    port_physical_state = bits(0x20, 15, 12)
+    port_physical_state = bits(0x20, 15, 12, PhysicalState)
     vport_state_policy = bits(0x20, 11, 8)
-    port_state = bits(0x20, 7, 4)
-    vport_state = bits(0x20, 3, 0)
+    port_state = bits(0x20, 7, 4, PortState)
+    vport_state = bits(0x20, 3, 0, PortState)
     system_image_guid = u64(0x28)
     port_guid = u64(0x30)
     node_guid = u64(0x38)
@@ -81,7 +108,7 @@ class QueryHcaVportGidIn(Layout, size=0x10):
 
 
 class Array128Auto(Layout, size=0x10):
-    """Array128 auto."""
+    """A GID."""
 
     array128_auto = array(0x00, 16, 8)
 
@@ -107,7 +134,7 @@ class QueryHcaVportPkeyIn(Layout, size=0x10):
 
 
 class Pkey(Layout, size=0x4):
-    """Pkey."""
+    """A partition key."""
 
     pkey = bits(0x00, 15, 0)
 

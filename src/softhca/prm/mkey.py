@@ -1,10 +1,25 @@
 """Memory keys."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested, u64
 
 
+@unique
+class AccessMode(IntEnum):
+    """Memory key context: access_mode_4_2 and access_mode_1_0 together: how addresses are translated."""
+
+    PA = 0x0
+    MTT = 0x1
+    KLMS = 0x2
+    KSM = 0x3
+    SW_ICM = 0x4
+    MEMIC = 0x5
+    CROSSING = 0x6
+
+
 class Mkc(Layout, size=0x40):
-    """Mkc."""
+    """Memory key context."""
 
     free = bits(0x00, 30)
     access_mode_4_2 = bits(0x00, 28, 26)

@@ -1,13 +1,76 @@
 """Registers reached by ACCESS_REGISTER."""
 
-from softhca.prm.layout import Layout, array, bits, nested, wide
+from enum import IntEnum, unique
+
+from softhca.prm.layout import Layout, array, bits, nested
+
+
+@unique
+class RegisterId(IntEnum):
+    """ACCESS_REGISTER 0x08 [15:0]: the registers that have a layout here."""
+
+    PMLP = 0x5002
+    PMTU = 0x5003
+    PTYS = 0x5004
+    PAOS = 0x5006
+    PFCC = 0x5007
+    PPCNT = 0x5008
+    PVLC = 0x500F
+    PCAM = 0x507F
+    NODE_DESC = 0x6001
+    HOST_ENDIANNESS = 0x7004
+    MCAM = 0x907F
+    DTOR = 0xC00E
+
+
+@unique
+class RegisterAccess(IntEnum):
+    """ACCESS_REGISTER op_mod."""
+
+    WRITE = 0x0
+    READ = 0x1
+
+
+@unique
+class ProtoMask(IntEnum):
+    """PTYS 0x00 [2:0]."""
+
+    IB = 0x1
+    EN = 0x4
+
+
+@unique
+class PortAdminStatus(IntEnum):
+    """PAOS 0x00 [11:8]."""
+
+    UP = 0x1
+    DOWN = 0x2
+    ONCE = 0x3
+    DISABLED = 0x4
+
+
+@unique
+class PortOperStatus(IntEnum):
+    """PAOS 0x00 [3:0]."""
+
+    UP = 0x1
+    DOWN = 0x2
+
+
+@unique
+class BufferOwnership(IntEnum):
+    """PFCC 0x00 [27:26]."""
+
+    UNKNOWN = 0x0
+    FW_OWNED = 0x1
+    SW_OWNED = 0x2
 
 
 class AccessRegisterIn(Layout, size=0x10):
     """ACCESS_REGISTER: input."""
 
     opcode = bits(0x00, 31, 16)
-    op_mod = bits(0x04, 15, 0)
+    op_mod = bits(0x04, 15, 0, RegisterAccess)
     register_id = bits(0x08, 15, 0)
     argument = bits(0x0C, 31, 0)
     register_data = array(0x10, None, 32)
@@ -22,13 +85,13 @@ class AccessRegisterOut(Layout, size=0x10):
 
 
 class PtysReg(Layout, size=0x40):
-    """PTYS_REG."""
+    """PTYS: port type and speed."""
 
     an_disable_admin = bits(0x00, 30)
     an_disable_cap = bits(0x00, 29)
     local_port = bits(0x00, 23, 16)
     plane_ind = bits(0x00, 7, 4)
-    proto_mask = bits(0x00, 2, 0)
+    proto_mask = bits(0x00, 2, 0, ProtoMask)
     an_status = bits(0x04, 31, 28)
     data_rate_oper = bits(0x04, 15, 0)
     ext_eth_proto_capability = bits(0x08, 31, 0)
@@ -48,7 +111,7 @@ class PtysReg(Layout, size=0x40):
 
 
 class PmtuReg(Layout, size=0x10):
-    """PMTU_REG."""
+    """PMTU: port MTU."""
 
     local_port = bits(0x00, 23, 16)
     max_mtu = bits(0x04, 31, 16)
@@ -57,7 +120,7 @@ class PmtuReg(Layout, size=0x10):
 
 
 class PvlcReg(Layout, size=0x10):
-    """PVLC_REG."""
+    """PVLC: port virtual lanes."""
 
     local_port = bits(0x00, 23, 16)
     vl_hw_cap = bits(0x04, 3, 0)
@@ -66,19 +129,19 @@ class PvlcReg(Layout, size=0x10):
 
 
 class PaosReg(Layout, size=0x10):
-    """PAOS_REG."""
+    """PAOS: port administrative and operational status."""
 
     swid = bits(0x00, 31, 24)
     local_port = bits(0x00, 23, 16)
-    admin_status = bits(0x00, 11, 8)
-    oper_status = bits(0x00, 3, 0)
+    admin_status = bits(0x00, 11, 8, PortAdminStatus)
+    oper_status = bits(0x00, 3, 0, PortOperStatus)
     ase = bits(0x04, 31)
     ee = bits(0x04, 30)
     e = bits(0x04, 1, 0)
 
 
 class PmlpReg(Layout, size=0x40):
-    """PMLP_REG."""
+    """PMLP: port module to local port."""
 
     rxtx = bits(0x00, 31)
     local_port = bits(0x00, 23, 16)
@@ -90,9 +153,9 @@ class PmlpReg(Layout, size=0x40):
 
 
 class PfccReg(Layout, size=0x20):
-    """PFCC_REG."""
+    """PFCC: port flow control."""
 
-    buf_ownership = bits(0x00, 27, 26)
+    buf_ownership = bits(0x00, 27, 26, BufferOwnership)
     local_port = bits(0x00, 23, 16)
     ppan_mask_n = bits(0x00, 4)
     minor_stall_mask = bits(0x00, 3)
@@ -113,7 +176,7 @@ class PfccReg(Layout, size=0x20):
 
 
 class Eth8023CntrsGrpDataLayout(Layout, size=0xF8, name="eth_802_3_cntrs_grp_data_layout"):
-    """Eth 802 3 cntrs grp data layout."""
+    """PPCNT group: IEEE 802.3 counters."""
 
     a_frames_transmitted_ok_high = bits(0x00, 31, 0)
     a_frames_transmitted_ok_low = bits(0x04, 31, 0)
@@ -156,7 +219,7 @@ class Eth8023CntrsGrpDataLayout(Layout, size=0xF8, name="eth_802_3_cntrs_grp_dat
 
 
 class Eth2863CntrsGrpDataLayout(Layout, size=0xF8, name="eth_2863_cntrs_grp_data_layout"):
-    """Eth 2863 cntrs grp data layout."""
+    """PPCNT group: RFC 2863 counters."""
 
     if_in_octets_high = bits(0x00, 31, 0)
     if_in_octets_low = bits(0x04, 31, 0)
@@ -187,7 +250,7 @@ class Eth2863CntrsGrpDataLayout(Layout, size=0xF8, name="eth_2863_cntrs_grp_data
 
 
 class Eth2819CntrsGrpDataLayout(Layout, size=0xF8, name="eth_2819_cntrs_grp_data_layout"):
-    """Eth 2819 cntrs grp data layout."""
+    """PPCNT group: RFC 2819 counters."""
 
     ether_stats_drop_events_high = bits(0x00, 31, 0)
     ether_stats_drop_events_low = bits(0x04, 31, 0)
@@ -234,7 +297,7 @@ class Eth2819CntrsGrpDataLayout(Layout, size=0xF8, name="eth_2819_cntrs_grp_data
 
 
 class Eth3635CntrsGrpDataLayout(Layout, size=0xF8, name="eth_3635_cntrs_grp_data_layout"):
-    """Eth 3635 cntrs grp data layout."""
+    """PPCNT group: RFC 3635 counters."""
 
     dot3stats_alignment_errors_high = bits(0x00, 31, 0)
     dot3stats_alignment_errors_low = bits(0x04, 31, 0)
@@ -271,7 +334,7 @@ class Eth3635CntrsGrpDataLayout(Layout, size=0xF8, name="eth_3635_cntrs_grp_data
 
 
 class EthExtendedCntrsGrpDataLayout(Layout, size=0xF8):
-    """Eth extended cntrs grp data layout."""
+    """PPCNT group: Ethernet extended counters."""
 
     port_transmit_wait_high = bits(0x00, 31, 0)
     port_transmit_wait_low = bits(0x04, 31, 0)
@@ -284,7 +347,7 @@ class EthExtendedCntrsGrpDataLayout(Layout, size=0xF8):
 
 
 class EthPerPrioGrpDataLayout(Layout, size=0xF8):
-    """Eth per prio grp data layout."""
+    """PPCNT group: counters of a priority."""
 
     rx_octets_high = bits(0x00, 31, 0)
     rx_octets_low = bits(0x04, 31, 0)
@@ -313,7 +376,7 @@ class EthPerPrioGrpDataLayout(Layout, size=0xF8):
 
 
 class EthPerTcPrioGrpDataLayout(Layout, size=0xF8):
-    """Eth per tc prio grp data layout."""
+    """PPCNT group: counters of a traffic class."""
 
     transmit_queue_high = bits(0x00, 31, 0)
     transmit_queue_low = bits(0x04, 31, 0)
@@ -322,7 +385,7 @@ class EthPerTcPrioGrpDataLayout(Layout, size=0xF8):
 
 
 class EthPerTcCongestPrioGrpDataLayout(Layout, size=0xF8):
-    """Eth per tc congest prio grp data layout."""
+    """PPCNT group: congestion counters of a traffic class."""
 
     wred_discard_high = bits(0x00, 31, 0)
     wred_discard_low = bits(0x04, 31, 0)
@@ -331,7 +394,7 @@ class EthPerTcCongestPrioGrpDataLayout(Layout, size=0xF8):
 
 
 class IbPortCntrsGrpDataLayout(Layout, size=0x28):
-    """Ib port cntrs grp data layout."""
+    """PPCNT group: InfiniBand port counters."""
 
     symbol_error_counter = bits(0x00, 31, 16)
     link_error_recovery_counter = bits(0x00, 15, 8)
@@ -348,7 +411,7 @@ class IbPortCntrsGrpDataLayout(Layout, size=0x28):
 
 
 class IbExtPortCntrsGrpDataLayout(Layout, size=0xF8):
-    """Ib ext port cntrs grp data layout."""
+    """PPCNT group: InfiniBand extended port counters."""
 
     port_xmit_data_high = bits(0x60, 31, 0)
     port_xmit_data_low = bits(0x64, 31, 0)
@@ -369,7 +432,7 @@ class IbExtPortCntrsGrpDataLayout(Layout, size=0xF8):
 
 
 class PhysLayerCntrs(Layout, size=0xF8):
-    """Phys layer cntrs."""
+    """PPCNT group: physical layer counters."""
 
     time_since_last_clear_high = bits(0x00, 31, 0)
     time_since_last_clear_low = bits(0x04, 31, 0)
@@ -424,7 +487,7 @@ class PhysLayerCntrs(Layout, size=0xF8):
 
 
 class PhysLayerStatisticalCntrs(Layout, size=0xF8):
-    """Phys layer statistical cntrs."""
+    """PPCNT group: physical layer statistical counters."""
 
     time_since_last_clear_high = bits(0x00, 31, 0)
     time_since_last_clear_low = bits(0x04, 31, 0)
@@ -445,7 +508,7 @@ class PhysLayerStatisticalCntrs(Layout, size=0xF8):
 
 
 class EthCntrsGrpDataLayoutAuto(Layout, size=0xF8):
-    """Eth cntrs grp data layout auto (a union)."""
+    """A group of counters; PPCNT grp tells which (a union)."""
 
     eth_802_3_cntrs_grp_data_layout = nested(0x00, Eth8023CntrsGrpDataLayout)
     eth_2863_cntrs_grp_data_layout = nested(0x00, Eth2863CntrsGrpDataLayout)
@@ -462,7 +525,7 @@ class EthCntrsGrpDataLayoutAuto(Layout, size=0xF8):
 
 
 class PpcntReg(Layout, size=0x100):
-    """PPCNT_REG."""
+    """PPCNT: port performance counters."""
 
     swid = bits(0x00, 31, 24)
     local_port = bits(0x00, 23, 16)
@@ -475,7 +538,7 @@ class PpcntReg(Layout, size=0x100):
 
 
 class PcamRegs5000To507f(Layout, size=0x10, name="pcam_regs_5000_to_507f"):
-    """Pcam regs 5000 to 507f."""
+    """PCAM: registers 0x5000 to 0x507F that exist, a bit each."""
 
     port_access_reg_cap_mask_127_to_96 = bits(0x00, 31, 0)
     port_access_reg_cap_mask_95_to_64 = bits(0x04, 31, 0)
@@ -491,13 +554,13 @@ class PcamRegs5000To507f(Layout, size=0x10, name="pcam_regs_5000_to_507f"):
 
 
 class PcamRegPortAccessRegCapMask(Layout, size=0x10, name="pcam_reg__port_access_reg_cap_mask"):
-    """Pcam reg port access reg cap mask."""
+    """PCAM: mask of registers (a union)."""
 
     regs_5000_to_507f = nested(0x00, PcamRegs5000To507f)
 
 
 class PcamEnhancedFeatures(Layout, size=0x10):
-    """Pcam enhanced features."""
+    """PCAM: features of port registers, a bit each."""
 
     fec_100G_per_lane_in_pplm = bits(0x08, 23)
     buffer_ownership = bits(0x08, 12)
@@ -513,13 +576,13 @@ class PcamEnhancedFeatures(Layout, size=0x10):
 
 
 class PcamRegFeatureCapMask(Layout, size=0x10, name="pcam_reg__feature_cap_mask"):
-    """Pcam reg feature cap mask."""
+    """PCAM: mask of features (a union)."""
 
     enhanced_features = nested(0x00, PcamEnhancedFeatures)
 
 
 class PcamReg(Layout, size=0x50):
-    """PCAM_REG."""
+    """PCAM: port capability mask."""
 
     feature_group = bits(0x00, 23, 16)
     access_reg_group = bits(0x00, 7, 0)
@@ -528,7 +591,7 @@ class PcamReg(Layout, size=0x50):
 
 
 class McamAccessReg(Layout, size=0x10):
-    """MCAM_ACCESS_REG."""
+    """MCAM: management registers that exist, a bit each."""
 
     mcda = bits(0x00, 3)
     mcc = bits(0x00, 2)
@@ -552,13 +615,13 @@ class McamAccessReg(Layout, size=0x10):
 
 
 class McamRegMngAccessRegCapMask(Layout, size=0x10, name="mcam_reg__mng_access_reg_cap_mask"):
-    """Mcam reg mng access reg cap mask."""
+    """MCAM: mask of registers (a union)."""
 
     access_regs = nested(0x00, McamAccessReg)
 
 
 class McamEnhancedFeatures(Layout, size=0x10):
-    """Mcam enhanced features."""
+    """MCAM: features of management registers, a bit each."""
 
     mtutc_freq_adj_units = bits(0x08, 15)
     mtutc_time_adjustment_extended_range = bits(0x08, 14)
@@ -579,13 +642,13 @@ class McamEnhancedFeatures(Layout, size=0x10):
 
 
 class McamRegMngFeatureCapMask(Layout, size=0x10, name="mcam_reg__mng_feature_cap_mask"):
-    """Mcam reg mng feature cap mask."""
+    """MCAM: mask of features (a union)."""
 
     enhanced_features = nested(0x00, McamEnhancedFeatures)
 
 
 class McamReg(Layout, size=0x48):
-    """MCAM_REG."""
+    """MCAM: management capability mask."""
 
     feature_group = bits(0x00, 23, 16)
     access_reg_group = bits(0x00, 7, 0)
@@ -594,14 +657,14 @@ class McamReg(Layout, size=0x48):
 
 
 class DefaultTimeout(Layout, size=0x4):
-    """Default timeout."""
+    """A timeout."""
 
     to_multiplier = bits(0x00, 31, 29)
     to_value = bits(0x00, 19, 0)
 
 
 class DtorReg(Layout, size=0x40):
-    """DTOR_REG."""
+    """DTOR: default timeouts."""
 
     pcie_toggle_to = nested(0x04, DefaultTimeout)
     health_poll_to = nested(0x14, DefaultTimeout)

@@ -1,18 +1,36 @@
 """RoCE address table."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested
 
 
+@unique
+class RoceVersion(IntEnum):
+    """RoCE address 0x28 [19:16]."""
+
+    V1 = 0x0
+    V2 = 0x2
+
+
+@unique
+class RoceL3Type(IntEnum):
+    """RoCE address 0x2C [3:0]."""
+
+    IPV4 = 0x0
+    IPV6 = 0x1
+
+
 class RoceAddrLayout(Layout, size=0x20):
-    """Roce addr layout."""
+    """An entry of the RoCE address (GID) table."""
 
     source_l3_address = array(0x00, 16, 8)
     vlan_valid = bits(0x10, 28)
     vlan_id = bits(0x10, 27, 16)
     source_mac_47_32 = bits(0x10, 15, 0)
     source_mac_31_0 = bits(0x14, 31, 0)
-    roce_l3_type = bits(0x18, 11, 8)
-    roce_version = bits(0x18, 7, 0)
+    roce_l3_type = bits(0x18, 11, 8, RoceL3Type)
+    roce_version = bits(0x18, 7, 0, RoceVersion)
 
 
 class SetRoceAddressIn(Layout, size=0x30):

@@ -1,15 +1,66 @@
 """Shared receive queues, XRC shared receive queues, receive memory pools."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested, u64
 from softhca.prm.qp import CmdPas
 
 
-class Wq(Layout, size=0xC0):
-    """Wq."""
+@unique
+class SrqState(IntEnum):
+    """Shared receive queue context 0x00 [31:28]."""
 
-    wq_type = bits(0x00, 31, 28)
+    GOOD = 0x0
+    ERROR = 0x1
+
+
+@unique
+class RmpState(IntEnum):
+    """Receive memory pool context 0x00 [23:20]."""
+
+    RDY = 0x1
+    ERR = 0x3
+
+
+@unique
+class WqType(IntEnum):
+    """Work queue 0x00 [31:28]."""
+
+    LINKED_LIST = 0x0
+    CYCLIC = 0x1
+    LINKED_LIST_STRIDING_RQ = 0x2
+    CYCLIC_STRIDING_RQ = 0x3
+
+
+@unique
+class EndPadMode(IntEnum):
+    """Work queue 0x00 [26:25]."""
+
+    NONE = 0x0
+    ALIGN = 0x1
+
+
+@unique
+class ArmRqOperation(IntEnum):
+    """ARM_RQ op_mod."""
+
+    SRQ = 0x1
+    XRQ = 0x2
+
+
+@unique
+class ArmXrcSrqOperation(IntEnum):
+    """ARM_XRC_SRQ op_mod."""
+
+    XRC_SRQ = 0x1
+
+
+class Wq(Layout, size=0xC0):
+    """Work queue: the buffer of a receive queue, send queue or receive memory pool."""
+
+    wq_type = bits(0x00, 31, 28, WqType)
     wq_signature = bits(0x00, 27)
-    end_padding_mode = bits(0x00, 26, 25)
+    end_padding_mode = bits(0x00, 26, 25, EndPadMode)
     cd_slave = bits(0x00, 24)
     hds_skip_first_sge = bits(0x04, 31)
     log2_hds_buf_size = bits(0x04, 30, 28)
@@ -43,9 +94,9 @@ class Wq(Layout, size=0xC0):
 
 
 class Srqc(Layout, size=0x40):
-    """Srqc."""
+    """Shared receive queue context."""
 
-    state = bits(0x00, 31, 28)
+    state = bits(0x00, 31, 28, SrqState)
     log_srq_size = bits(0x00, 27, 24)
     wq_signature = bits(0x04, 31)
     cont_srq = bits(0x04, 30)
@@ -62,9 +113,9 @@ class Srqc(Layout, size=0x40):
 
 
 class XrcSrqc(Layout, size=0x40):
-    """Xrc srqc."""
+    """XRC shared receive queue context."""
 
-    state = bits(0x00, 31, 28)
+    state = bits(0x00, 31, 28, SrqState)
     log_xrc_srq_size = bits(0x00, 27, 24)
     wq_signature = bits(0x04, 31)
     cont_srq = bits(0x04, 30)
@@ -86,9 +137,9 @@ class XrcSrqc(Layout, size=0x40):
 
 
 class Rmpc(Layout, size=0xF0):
-    """Rmpc."""
+    """Receive memory pool context."""
 
-    state = bits(0x00, 23, 20)
+    state = bits(0x00, 23, 20, RmpState)
     basic_cyclic_rcv_wqe = bits(0x04, 31)
     wq = nested(0x30, Wq)
 
@@ -149,7 +200,7 @@ class ArmRqIn(Layout, size=0x10):
 
     opcode = bits(0x00, 31, 16)
     uid = bits(0x00, 15, 0)
-    op_mod = bits(0x04, 15, 0)
+    op_mod = bits(0x04, 15, 0, ArmRqOperation)
     srq_number = bits(0x08, 23, 0)
     lwm = bits(0x0C, 15, 0)
 
@@ -218,7 +269,7 @@ class ArmXrcSrqIn(Layout, size=0x10):
 
     opcode = bits(0x00, 31, 16)
     uid = bits(0x00, 15, 0)
-    op_mod = bits(0x04, 15, 0)
+    op_mod = bits(0x04, 15, 0, ArmXrcSrqOperation)
     xrc_srqn = bits(0x08, 23, 0)
     lwm = bits(0x0C, 15, 0)
 
@@ -280,7 +331,7 @@ class QueryRmpOut(Layout, size=0x110):
 
 
 class RmpBitmask(Layout, size=0x8):
-    """Rmp bitmask."""
+    """Fields of a receive memory pool to modify, a bit each."""
 
     lwm = bits(0x04, 0)
 

@@ -1,17 +1,54 @@
 """Logical ports: state and NIC context."""
 
+from enum import IntEnum, unique
+
 from softhca.prm.layout import Layout, array, bits, nested, u64
 
 
+@unique
+class VportState(IntEnum):
+    """QUERY_VPORT_STATE output 0x0C [3:0]."""
+
+    DOWN = 0x0
+    UP = 0x1
+
+
+@unique
+class VportAdminState(IntEnum):
+    """Administrative state of a logical port."""
+
+    DOWN = 0x0
+    UP = 0x1
+    AUTO = 0x2
+
+
+@unique
+class VportKind(IntEnum):
+    """QUERY_VPORT_STATE and MODIFY_VPORT_STATE op_mod."""
+
+    VNIC_VPORT = 0x0
+    ESW_VPORT = 0x1
+    UPLINK = 0x2
+
+
+@unique
+class AllowedListType(IntEnum):
+    """NIC vport context 0xF0 [26:24]: which list of addresses."""
+
+    UC = 0x0
+    MC = 0x1
+    VLAN = 0x2
+
+
 class MacAddressLayout(Layout, size=0x8):
-    """Mac address layout."""
+    """A MAC address."""
 
     mac_addr_47_32 = bits(0x00, 15, 0)
     mac_addr_31_0 = bits(0x04, 31, 0)
 
 
 class NicVportContext(Layout, size=0x100):
-    """Nic vport context."""
+    """NIC vport context: what a logical Ethernet port is set to."""
 
     min_wqe_inline_mode = bits(0x00, 26, 24)
     disable_mc_local_lb = bits(0x00, 2)
@@ -35,7 +72,7 @@ class NicVportContext(Layout, size=0x100):
     promisc_uc = bits(0xF0, 31)
     promisc_mc = bits(0xF0, 30)
     promisc_all = bits(0xF0, 29)
-    allowed_list_type = bits(0xF0, 26, 24)
+    allowed_list_type = bits(0xF0, 26, 24, AllowedListType)
     allowed_list_size = bits(0xF0, 11, 0)
     permanent_address = nested(0xF4, MacAddressLayout)
     current_uc_mac_address = array(0x100, None, 64)
@@ -45,7 +82,7 @@ class QueryVportStateIn(Layout, size=0x10):
     """QUERY_VPORT_STATE: input."""
 
     opcode = bits(0x00, 31, 16)
-    op_mod = bits(0x04, 15, 0)
+    op_mod = bits(0x04, 15, 0, VportKind)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
 
@@ -55,18 +92,18 @@ class QueryVportStateOut(Layout, size=0x10):
 
     status = bits(0x00, 31, 24)
     syndrome = bits(0x04, 31, 0)
-    admin_state = bits(0x0C, 7, 4)
-    state = bits(0x0C, 3, 0)
+    admin_state = bits(0x0C, 7, 4, VportAdminState)
+    state = bits(0x0C, 3, 0, VportState)
 
 
 class ModifyVportStateIn(Layout, size=0x10):
     """MODIFY_VPORT_STATE: input."""
 
     opcode = bits(0x00, 31, 16)
-    op_mod = bits(0x04, 15, 0)
+    op_mod = bits(0x04, 15, 0, VportKind)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
-    admin_state = bits(0x0C, 7, 4)
+    admin_state = bits(0x0C, 7, 4, VportAdminState)
 
 
 class ModifyVportStateOut(Layout, size=0x10):
@@ -83,7 +120,7 @@ class QueryNicVportContextIn(Layout, size=0x10):
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
-    allowed_list_type = bits(0x0C, 26, 24)
+    allowed_list_type = bits(0x0C, 26, 24, AllowedListType)
 
 
 class QueryNicVportContextOut(Layout, size=0x110):
@@ -95,7 +132,7 @@ class QueryNicVportContextOut(Layout, size=0x110):
 
 
 class ModifyNicVportFieldSelect(Layout, size=0x4):
-    """Modify nic vport field select."""
+    """Fields of the NIC vport context to modify, a bit each."""
 
     affiliation = bits(0x00, 13)
     disable_uc_local_lb = bits(0x00, 11)
@@ -141,7 +178,7 @@ class QueryVportCounterIn(Layout, size=0x20):
 
 
 class TrafficCounter(Layout, size=0x10):
-    """Traffic counter."""
+    """Packets and octets of one kind of traffic."""
 
     packets = u64(0x00)
     octets = u64(0x08)
