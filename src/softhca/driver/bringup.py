@@ -99,10 +99,10 @@ def bring_up(driver: Driver, watch: Callable[[Stage], None] = lambda stage: None
 def measure(driver: Driver, name: str, proves: str, function: Step) -> Stage:
     """Run one step and say what it took."""
     start = driver.engine.clock.now()
-    commands, pages = len(driver.log), driver.pages_given
+    commands, pages = len(driver.log), driver.account[0]
     note = function(driver)
     took = driver.engine.clock.now() - start
-    return Stage(name, proves, tuple(driver.log[commands:]), driver.pages_given - pages, took, note)
+    return Stage(name, proves, tuple(driver.log[commands:]), driver.account[0] - pages, took, note)
 
 
 @step("firmware start", "the firmware is loaded: the function answers on the bus")

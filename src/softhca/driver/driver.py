@@ -107,9 +107,10 @@ class Driver:
         return _there(self._ledger, "the page ledger")
 
     @property
-    def pages_given(self) -> int:
-        """Pages given so far."""
-        return 0 if self._ledger is None else self._ledger.given
+    def account(self) -> tuple[int, int, int]:
+        """Pages given, returned, and outstanding, however far bring-up came."""
+        ledger = self._ledger
+        return (0, 0, 0) if ledger is None else (ledger.given, ledger.returned, ledger.outstanding)
 
     @property
     def capabilities(self) -> CmdHcaCap:
