@@ -27,12 +27,6 @@ NO_SUCH_REFERENCE = syndrome(
     "the command refers to an object that does not exist",
     "the object numbers inside the context",
 )
-UAR_IN_USE_BY_NOBODY = syndrome(
-    0xCA020005,
-    CommandStatus.BAD_PARAM,
-    "the queue's UAR page is not one that this function allocated",
-    "ALLOC_UAR first; uar_page of the context counts in 4 KiB pages",
-)
 PAGE_LIST_SHORT = syndrome(
     0xCA020010,
     CommandStatus.BAD_INPUT_LEN,
@@ -188,6 +182,12 @@ RQ_TYPE_INVALID = syndrome(
     CommandStatus.BAD_PARAM,
     "the type of receive queue is not one that the device takes",
     "rq_type of the QP context: 0 (own), 1 (SRQ or RMP), 3 (none)",
+)
+POOL_PD_MISMATCH = syndrome(
+    0xCA020063,
+    CommandStatus.BAD_PARAM,
+    "the QP and its SRQ belong to different protection domains",
+    "pd of the QP context and of the SRQ's",
 )
 ILLEGAL_TRANSITION = syndrome(
     0xCA020070,

@@ -1,0 +1,327 @@
+"""Completion queues: CQEs in host memory, arming with sequence numbers, overrun (A4, A5, G2)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from softhca.bus import DmaFault, Iova, Timer
+from softhca.hca.codec import codec
+from softhca.hca.command import command
+from softhca.hca.errors import CommandError
+from softhca.hca.objects import HcaObject
+from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
+from softhca.prm.cq import (
+    Cqc,
+    CreateCqIn,
+    CreateCqOut,
+    DestroyCqIn,
+    DestroyCqOut,
+    ModifyCqIn,
+    ModifyCqOut,
+    QueryCqIn,
+    QueryCqOut,
+)
+from softhca.prm.cqe import Cqe64, CqeOpcode, CqeSyndrome, ErrCqe
+from softhca.prm.events import EqeComp, EqeCqErr, EventType
+from softhca.prm.opcodes import Opcode
+from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.syndromes.completion import VendorSyndrome
+
+if TYPE_CHECKING:
+    from softhca.hca.eq import Eq
+    from softhca.hca.function import Function
+
+CQE_BYTES = 64
+_OWNER = CQE_BYTES - 1
+_INDEX = 0xFF_FFFF
+"""Counters of a CQ are 24 bits wide."""
+_CQE = codec(
+    Cqe64,
+    "slid",
+    "flags_rqpn",
+    "srqn",
+    "imm_inval_pkey",
+    "byte_cnt",
+    "timestamp",
+    "sop_drop_qpn",
+    "wqe_counter",
+    length=_OWNER,
+)
+_ERROR_CQE = codec(ErrCqe, "srqn", "vendor_err_synd", "syndrome", "s_wqe_opcode_qpn", "wqe_counter", length=_OWNER)
+_COMPLETION = codec(EqeComp, "cqn")
+_PERIOD, _COUNT, _OVERRUN = 1, 2, 4
+"""Bits of modify_field_select."""
+
+
+class CqStatus(IntEnum):
+    """CQ context `status`."""
+
+    OK = 0x0
+    OVERFLOW = 0x9
+    WRITE_FAIL = 0xA
+
+
+class CqState(IntEnum):
+    """CQ context `st`: what notification it is armed for."""
+
+    SOLICITED = 0x6
+    ARMED = 0x9
+    FIRED = 0xA
+
+
+class CqError(IntEnum):
+    """Syndrome of a CQ error event."""
+
+    OVERRUN = 1
+    ACCESS = 2
+
+
+class Cq(HcaObject):
+    """A completion queue.
+
+    Attributes:
+        uar: number of the UAR page whose doorbell arms it.
+        producer, consumer: CQEs written, and read as far as the device knows; both counted from the creation.
+        state: what it is armed for.
+    """
+
+    KIND = "CQ"
+    ICM_BYTES = 64
+
+    def __init__(self, fn: Function, context: Cqc, buffer: QueueBuffer, eq: Eq) -> None:
+        super().__init__()
+        self._fn = fn
+        self._context = bytes(context)
+        self._buffer = buffer
+        self._eq = eq
+        self._log_size = context.log_cq_size
+        self._size = 1 << context.log_cq_size
+        self._record = Iova(context.dbr_addr)
+        self._overrun_ignored = bool(context.oi)
+        self._period = context.cq_period
+        self._count = context.cq_max_count
+        self._timer: Timer | None = None
+        self._fired_sn = -1
+        self._armed_sn = -1
+        self._last_solicited = -1
+        self._armed_from = 0
+        self.uar = context.uar_page
+        self.status = CqStatus.OK
+        self.state = CqState.FIRED
+        self.producer = 0
+        self.consumer = 0
+
+    def icm_bytes(self) -> int:
+        """Room of the context and its translation."""
+        return self.ICM_BYTES + self._buffer.icm_bytes()
+
+    def complete(
+        self,
+        opcode: CqeOpcode,
+        counter: int,
+        qpn: int,
+        *,
+        index: int,
+        length: int = 0,
+        immediate: int = 0,
+        solicited: bool = False,
+        source: int = 0,
+        slid: int = 0,
+    ) -> bool:
+        """Write the CQE of a work request that went well; tell whether it could be written.
+
+        Args:
+            opcode: of the CQE.
+            counter: index of the WQE.
+            qpn: number of the QP; for a requester with the WQE's opcode in bits 31:24.
+            index: the SRQ's number, or the user index of the QP, by the CQE's version.
+            length: bytes moved.
+            immediate: immediate data, as in the WQE.
+            solicited: whether the message asked for a solicited event.
+            source: flags and number of the sender's QP, for datagrams.
+            slid: the sender's LID, for datagrams.
+        """
+        body = _CQE.pack(slid, source, index, immediate, length, self._fn.device.ticks(), qpn, counter)
+        return self._write(body, opcode << 4 | solicited << 1, solicited)
+
+    def fail(
+        self,
+        opcode: CqeOpcode,
+        counter: int,
+        qpn: int,
+        *,
+        index: int,
+        syndrome: CqeSyndrome,
+        vendor: VendorSyndrome,
+    ) -> bool:
+        """Write the CQE of a work request that failed, which counts as solicited; arguments as :meth:`complete`."""
+        body = _ERROR_CQE.pack(index, vendor, syndrome, qpn, counter)
+        return self._write(body, opcode << 4, solicited=True)
+
+    def _write(self, body: bytes, op_own: int, solicited: bool) -> bool:
+        """Write a CQE, its owner byte last and alone (a whole-entry pack would show a valid byte too early)."""
+        if self.status is not CqStatus.OK:
+            return False
+        dma = self._fn.dma
+        try:
+            if self.producer - self.consumer >= self._size and not self._overrun_ignored and not self._room():
+                self._error(CqStatus.OVERFLOW, CqError.OVERRUN)
+                return False
+            view = self._buffer.entry(dma, (self.producer & (self._size - 1)) * CQE_BYTES, CQE_BYTES)
+        except DmaFault:
+            self._error(CqStatus.WRITE_FAIL, CqError.ACCESS)
+            return False
+        view[:_OWNER] = body
+        view[_OWNER] = op_own | self.producer >> self._log_size & 1
+        if solicited:
+            self._last_solicited = self.producer
+        self.producer += 1
+        if self.state is CqState.ARMED or (self.state is CqState.SOLICITED and solicited):
+            self._notify()
+        return True
+
+    def _room(self) -> bool:
+        """Read the consumer counter from the doorbell record: it is looked at only when the queue seems full."""
+        self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
+        return self.producer - self.consumer < self._size
+
+    def _consumed(self, counter: int) -> bool:
+        """Take a 24-bit consumer counter; tell whether it is one that can be."""
+        unread = (self.producer - counter) & _INDEX
+        if unread > self.producer - self.consumer:
+            return False
+        self.consumer = self.producer - unread
+        return True
+
+    def arm(self, request: int) -> None:
+        """Take the first word of an arm doorbell: [29:28] sequence number, [24] solicited only, [23:0] consumer.
+
+        A sequence number asks for one event: once it was given, the same number asks for nothing. A CQE that is
+        there already raises the event at once.
+        """
+        sn = request >> 28 & 3
+        if sn == self._fired_sn or not self._consumed(request & _INDEX):
+            return
+        only_solicited = bool(request >> 24 & 1)
+        if only_solicited and self.state is CqState.ARMED and sn == self._armed_sn:
+            only_solicited = False  # the same event was asked for under the wider condition already
+        if self.state is CqState.FIRED or sn != self._armed_sn:
+            self._armed_from = self.consumer
+        self._armed_sn = sn
+        self.state = CqState.SOLICITED if only_solicited else CqState.ARMED
+        ready = self._last_solicited >= self.consumer if only_solicited else self.producer != self.consumer
+        if ready:
+            self._notify()
+
+    def _notify(self) -> None:
+        """The notification condition holds: give the event, or let it wait for more (moderation)."""
+        if self._count > 1 and self._period and self.producer - self._armed_from < self._count:
+            if self._timer is None or not self._timer.active:
+                self._timer = self._fn.device.engine.after(self._period * 1000, self._fire)
+            return
+        self._fire()
+
+    def _fire(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.state is CqState.FIRED:
+            return
+        self.state = CqState.FIRED
+        self._fired_sn = self._armed_sn
+        self._eq.post(EventType.COMP, _COMPLETION.pack(self.number))
+
+    def _error(self, status: CqStatus, syndrome: CqError) -> None:
+        self.status = status
+        self._fn.event(EventType.CQ_ERROR, EqeCqErr.pack(cqn=self.number, syndrome=syndrome))
+
+    def release(self) -> None:
+        """Drop references; a notification that waits is not given any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().release()
+
+    def moderate(self, *, period: int | None = None, count: int | None = None, oi: bool | None = None) -> None:
+        """Change what MODIFY_CQ may change; None leaves it."""
+        self._period = self._period if period is None else period
+        self._count = self._count if count is None else count
+        self._overrun_ignored = self._overrun_ignored if oi is None else oi
+
+    def context(self) -> bytes:
+        """The CQ context as QUERY_CQ shows it (B1)."""
+        cqc = Cqc(bytearray(self._context))
+        cqc.status = self.status
+        cqc.st = self.state
+        cqc.oi = self._overrun_ignored
+        cqc.cq_period = self._period
+        cqc.cq_max_count = self._count
+        cqc.consumer_counter = self.consumer & _INDEX
+        cqc.producer_counter = self.producer & _INDEX
+        cqc.last_solicit_index = self._last_solicited & _INDEX if self._last_solicited >= 0 else 0
+        cqc.last_notified_index = self._armed_from & _INDEX
+        return bytes(cqc)
+
+    def pages(self) -> list[int]:
+        """The page list of the buffer."""
+        return self._buffer.pages()
+
+
+def _check_features(context: Cqc, *, umem: int) -> None:
+    if umem or context.dbr_umem_valid:
+        raise CommandError(syndromes.UMEM_UNSUPPORTED, "CQ: cq_umem_valid, dbr_umem_valid")
+    if context.cqe_sz:
+        raise CommandError(syndromes.CQE_SIZE_UNSUPPORTED, f"cqe_sz {context.cqe_sz}, allowed is 0")
+    if context.cqe_comp_en:
+        raise CommandError(syndromes.CQE_COMPRESSION_UNSUPPORTED, "cqe_comp_en 1")
+    if context.apu_cq or context.cc:
+        raise CommandError(syndromes.CQ_CHANNEL_UNSUPPORTED, f"apu_cq {context.apu_cq}, cc {context.cc}")
+
+
+@command(Opcode.CREATE_CQ, CreateCqIn, CreateCqOut, partial="CQEs of 64 bytes, no compression, no UMEM")
+def create_cq(fn: Function, request: CreateCqIn, reply: CreateCqOut) -> None:
+    """Make a CQ that reports to an EQ."""
+    context = request.cq_context
+    _check_features(context, umem=request.cq_umem_valid)
+    limit = fn.caps.general.log_max_cq_sz
+    if context.log_cq_size > limit:
+        raise CommandError(syndromes.BAD_QUEUE_SIZE, f"log_cq_size {context.log_cq_size}, allowed up to {limit}")
+    doorbell_record(context.dbr_addr)
+    eq = fn.eqs.refer(context.c_eqn_or_apu_element)
+    uar = fn.uars.refer(context.uar_page)
+    length = CQE_BYTES << context.log_cq_size
+    buffer = QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)
+    cq = Cq(fn, context, buffer, eq)
+    reply.cqn = fn.cqs.add(cq)
+    cq.refer(eq, uar)
+
+
+@command(Opcode.DESTROY_CQ, DestroyCqIn, DestroyCqOut)
+def destroy_cq(fn: Function, request: DestroyCqIn, reply: DestroyCqOut) -> None:
+    """Take a CQ away that no queue refers to."""
+    fn.cqs.remove(request.cqn)
+
+
+@command(Opcode.QUERY_CQ, QueryCqIn, QueryCqOut)
+def query_cq(fn: Function, request: QueryCqIn, reply: QueryCqOut) -> None:
+    """A snapshot of a CQ."""
+    cq = fn.cqs.get(request.cqn)
+    reply.cq_context.assign(cq.context())
+    reply.pas.assign(cq.pages()[: len(reply.pas)])
+
+
+@command(Opcode.MODIFY_CQ, ModifyCqIn, ModifyCqOut, op_mods=(0, 1), partial="no resize (op_mod 1)")
+def modify_cq(fn: Function, request: ModifyCqIn, reply: ModifyCqOut) -> None:
+    """Change the moderation of a CQ, or whether it ignores overruns."""
+    cq = fn.cqs.get(request.cqn)
+    if request.op_mod:
+        raise CommandError(syndromes.CQ_RESIZE_UNSUPPORTED, f"CQ {cq.number:#x}: op_mod 1")
+    select = request.modify_field_select_resize_field_select.modify_field_select.modify_field_select
+    if select & ~(_PERIOD | _COUNT | _OVERRUN):
+        raise CommandError(syndromes.CQ_FIELD_UNSUPPORTED, f"modify_field_select {select:#x}, allowed bits are 0x7")
+    context = request.cq_context
+    cq.moderate(
+        period=context.cq_period if select & _PERIOD else None,
+        count=context.cq_max_count if select & _COUNT else None,
+        oi=bool(context.oi) if select & _OVERRUN else None,
+    )

@@ -1,0 +1,69 @@
+"""Data in host memory behind keys: from segments of a WQE to views, and copies between them (A2, G4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from softhca.bus import DmaFault, Iova
+from softhca.hca.mkey import RESERVED_LKEY, KeyUser, KeyViolation, Right, find_key
+from softhca.prm.syndromes.completion import VendorSyndrome
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+
+Piece = bytes | memoryview
+_LOCAL = Right.LOCAL_READ | Right.LOCAL_WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A data segment by pointer: `length` bytes at HCA virtual `address` of `key`."""
+
+    key: int
+    address: int
+    length: int
+
+
+def views_of(fn: Function, pointer: Pointer, right: Right, user: KeyUser) -> list[memoryview]:
+    """Views of the memory behind a pointer, in order.
+
+    Args:
+        fn: whose keys and memory.
+        pointer: what part.
+        right: what is to be done there.
+        user: on whose behalf.
+
+    Raises:
+        KeyViolation: the key does not allow it, or its pages are not mapped. Nothing has been touched.
+    """
+    if pointer.key == RESERVED_LKEY and user.reserved and right & _LOCAL:
+        spans = [(pointer.address, pointer.length)]
+    else:
+        spans = find_key(fn, pointer.key).spans(pointer.address, pointer.length, right, user)
+    write = bool(right & (Right.LOCAL_WRITE | Right.REMOTE_WRITE))
+    dma = fn.dma
+    try:
+        if len(spans) == 1:
+            return dma.views(Iova(spans[0][0]), spans[0][1], write=write)
+        found: list[memoryview] = []
+        for iova, length in spans:
+            found += dma.views(Iova(iova), length, write=write)
+    except DmaFault as fault:
+        raise KeyViolation(VendorSyndrome.DMA_FAULT) from fault
+    return found
+
+
+def copy(targets: Sequence[memoryview], sources: Sequence[Piece]) -> None:
+    """Copy all of `sources` to the start of `targets`, which hold at least as much."""
+    into = iter(targets)
+    room = memoryview(b"")
+    for source in sources:
+        left = memoryview(source)
+        while left:
+            while not room:
+                room = next(into)
+            step = min(len(left), len(room))
+            room[:step] = left[:step]
+            left, room = left[step:], room[step:]

@@ -1,0 +1,243 @@
+"""A queue pair: its context, its state, and what the data path needs at hand (A7, B1, G3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from softhca.bus import Iova, Timer
+from softhca.hca.mkey import KeyUser
+from softhca.hca.objects import HcaObject
+from softhca.hca.wq import QueueBuffer
+from softhca.prm.events import EqeQpSrq, EventType
+from softhca.prm.qp import Ads, Qpc
+
+if TYPE_CHECKING:
+    from softhca.hca.cq import Cq
+    from softhca.hca.function import Function
+    from softhca.hca.srq import ReceivePool
+
+WQEBB = 64
+VERSION_0_INDEX = 0xFF_FFFF
+"""This user index asks for CQEs of version 0."""
+_COUNTER = 0xFFFF
+_RECEIVE_WORD, _SEND_WORD = 0, 4
+"""Words of the doorbell record (bytes)."""
+
+
+class QpState(IntEnum):
+    """QP context `state`."""
+
+    RST = 0
+    INIT = 1
+    RTR = 2
+    RTS = 3
+    SQER = 4
+    SQD = 5
+    ERR = 6
+
+
+class Service(IntEnum):
+    """QP context `st`: the transport service, as far as the device has it."""
+
+    RC = 0x0
+    QP0 = 0x7
+    QP1 = 0x8
+    REG_UMR = 0xC
+
+
+class RqType(IntEnum):
+    """QP context `rq_type`."""
+
+    OWN = 0
+    POOL = 1
+    NONE = 3
+
+
+RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD))
+"""States in which requests of the peer are taken."""
+UNLIMITED_RETRIES = 7
+"""rnr_retry of this value never ends."""
+
+
+class Path:
+    """Where a connected QP sends to.
+
+    Attributes:
+        lid: the peer's LID (InfiniBand).
+        gid: the peer's GID; looked at when `has_gid`.
+        has_gid: a GRH is sent (InfiniBand).
+        mac: the peer's MAC (RoCE).
+    """
+
+    __slots__ = ("gid", "has_gid", "lid", "mac")
+
+    def __init__(self, ads: Ads) -> None:
+        self.lid = ads.rlid
+        self.has_gid = bool(ads.grh)
+        self.gid = bytes(ads.rgid_rip)
+        self.mac = ads.rmac_47_32 << 32 | ads.rmac_31_0
+
+
+class Qp(HcaObject):
+    """A queue pair.
+
+    Attributes:
+        context: the QP context, as software set it (kept up to date in what a query shows).
+        state: its state.
+        path: where it sends to.
+        key_user: what its own keys are checked against.
+        send_psn, receive_psn: packet sequence numbers, next to be sent and next expected (24 bits).
+        send_cq, recv_cq, pool: what it reports to and takes receive WQEs from; None where it has none.
+        uar: number of the UAR page whose send doorbells it hears.
+        sq_head, rq_head: index of the next WQE of the send and the receive queue (16 bits, in WQEBBs and in slots).
+        sq_size, rq_size: slots; 0 when it has no such queue.
+        timer: while it runs, the send queue waits (for a retry).
+        retries, rnr_retries: what is left of them for the message in work.
+        flush_pause: nanoseconds until receive WQEs that are posted in error are looked for again.
+    """
+
+    KIND = "QP"
+    ICM_BYTES = 256
+
+    def __init__(
+        self,
+        fn: Function,
+        context: Qpc,
+        buffer: QueueBuffer,
+        *,
+        send_cq: Cq | None,
+        recv_cq: Cq | None,
+        pool: ReceivePool | None,
+        work: Callable[[Function, Qp], None],
+    ) -> None:
+        super().__init__()
+        self.fn = fn
+        self.context = Qpc(bytearray(bytes(context)))
+        self.buffer = buffer
+        self.send_cq = send_cq
+        self.recv_cq = recv_cq
+        self.pool = pool
+        self._work = work
+        self._scheduled = False
+        self.service = Service(context.st)
+        self.state = QpState.RST
+        self.pd = context.pd
+        self.uar = context.uar_page
+        self.record = Iova(context.dbr_addr)
+        self.rq_size = 1 << context.log_rq_size if context.rq_type == RqType.OWN else 0
+        self.rq_stride = 16 << context.log_rq_stride
+        self.sq_offset = self.rq_size * self.rq_stride
+        self.sq_size = 0 if context.no_sq else 1 << context.log_sq_size
+        self.sq_head = 0
+        self.rq_head = 0
+        self.timer: Timer | None = None
+        self.retries = 0
+        self.rnr_retries = 0
+        self.flush_pause = 0
+        self.refresh()
+
+    def icm_bytes(self) -> int:
+        """Room of the context and its translation."""
+        return self.ICM_BYTES + self.buffer.icm_bytes()
+
+    def settle(self) -> None:
+        """Write what the data path keeps at hand back into the context."""
+        context = self.context
+        context.next_send_psn = self.send_psn
+        context.next_rcv_psn = self.receive_psn
+        context.last_acked_psn = (self.send_psn - 1) & 0xFF_FFFF
+
+    def refresh(self) -> None:
+        """Take over from the context what the data path looks at."""
+        context = self.context
+        context.state = self.state
+        self.remote_qpn = context.remote_qpn
+        self.write_enabled = bool(context.rwe)
+        self.read_enabled = bool(context.rre)
+        self.max_message = 1 << context.log_msg_max
+        self.mtu = 128 << context.mtu
+        self.retry_count = self.retries = context.retry_count
+        self.rnr_retry = self.rnr_retries = context.rnr_retry
+        self.send_psn = context.next_send_psn
+        self.receive_psn = context.next_rcv_psn
+        self.path = Path(context.primary_address_path)
+        self.key_user = KeyUser(self.pd, self.number, bool(context.rlky))
+        version_0 = context.user_index == VERSION_0_INDEX or not self.fn.caps.general.cqe_version
+        self._index = (self.pool.number if self.pool else 0) if version_0 else context.user_index
+        self.send_index = 0 if version_0 else context.user_index
+
+    @property
+    def receive_index(self) -> int:
+        """What a responder's CQE carries in its srqn word: the pool's number, or the user index (CQE version 1)."""
+        return self._index
+
+    def ring(self) -> None:
+        """Let the engine look at the queues soon; more calls until then cost nothing."""
+        if not self._scheduled:
+            self._scheduled = True
+            self.fn.device.engine.post(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        if self.fn.qps.find(self.number) is self:
+            self._work(self.fn, self)
+
+    def pause(self, nanoseconds: int, then: Callable[[], None] | None = None) -> None:
+        """Let the queues rest for a while, then ring, or call `then`."""
+        self.rest()
+        self.timer = self.fn.device.engine.after(nanoseconds, then if then is not None else self.ring)
+
+    def rest(self) -> None:
+        """Cancel the timer."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the send queue waits for a timer."""
+        return self.timer is not None and self.timer.active
+
+    def posted_sends(self) -> int:
+        """The send queue's producer index (16 bits), from the doorbell record; may raise DmaFault."""
+        return int.from_bytes(self.fn.dma.read(Iova(self.record + _SEND_WORD), 4), "big") & _COUNTER
+
+    def posted_receives(self) -> int:
+        """The receive queue's producer index (16 bits), from the doorbell record; may raise DmaFault."""
+        return int.from_bytes(self.fn.dma.read(Iova(self.record + _RECEIVE_WORD), 4), "big") & _COUNTER
+
+    def become(self, state: QpState) -> None:
+        """Enter a state."""
+        self.state = state
+        self.context.state = state
+        self.rest()
+        self.flush_pause = 0
+        if state is QpState.RST:
+            self.sq_head = 0
+            self.rq_head = 0
+        if state in (QpState.RTS, QpState.ERR):
+            self.ring()
+
+    def enter_error(self, event: EventType | None = None) -> None:
+        """Go into ERR: what is posted is flushed; give an event about it if there is one to give.
+
+        A QP that takes from a receive pool says that it has taken its last WQE.
+        """
+        if self.state in (QpState.ERR, QpState.RST):
+            return
+        self.become(QpState.ERR)
+        if event is not None:
+            self.report(event)
+        if self.pool is not None:
+            self.report(EventType.SRQ_LAST_WQE)
+
+    def report(self, event: EventType) -> None:
+        """Give an event that carries this QP's number."""
+        self.fn.event(event, EqeQpSrq.pack(qp_srq_n=self.number))
+
+    def release(self) -> None:
+        """Drop references; no timer of this QP fires after this."""
+        self.rest()
+        super().release()

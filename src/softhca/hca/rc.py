@@ -1,0 +1,332 @@
+"""Reliable connections: SEND, RDMA WRITE and READ between two QPs, with the checks of each side (G4, G5, B11).
+
+Both ends are QPs of this device: a message is a copy between mapped views, and its answer is there at once. The
+requester checks its own segments first, then the responder checks the request; what each of them finds becomes the
+error that the standard gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from softhca.hca import rq
+from softhca.hca.codec import codec
+from softhca.hca.memory import Piece, Pointer, copy, views_of
+from softhca.hca.mkey import KeyUser, KeyViolation, Right
+from softhca.hca.path import peer_of
+from softhca.hca.qp_context import RECEIVING, Qp, Service
+from softhca.hca.rq import WHOLE, QueueBroken
+from softhca.prm.cqe import CqeOpcode, CqeSyndrome
+from softhca.prm.events import EventType
+from softhca.prm.syndromes.completion import VendorSyndrome
+from softhca.prm.wqe import SEGMENT, WqeDataSeg, WqeOpcode, WqeRaddrSeg
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+
+_DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
+_REMOTE = codec(WqeRaddrSeg, "raddr", "rkey")
+_INLINE = 1 << 31
+_INLINE_COUNT = 0x3FF
+_COUNT = 0x7FFF_FFFF
+_PSN = 0xFF_FFFF
+
+RNR_NANOSECONDS = (
+    655_360_000, 10_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000,
+    160_000, 240_000, 320_000, 480_000, 640_000, 960_000, 1_280_000, 1_920_000,
+    2_560_000, 3_840_000, 5_120_000, 7_680_000, 10_240_000, 15_360_000, 20_480_000, 30_720_000,
+    40_960_000, 61_440_000, 81_920_000, 122_880_000, 163_840_000, 245_760_000, 327_680_000, 491_520_000,
+)  # fmt: skip
+"""Meaning of min_rnr_nak (InfiniBand specification, RNR NAK timer)."""
+
+
+class RequestFailed(Exception):
+    """A request ends with an error CQE.
+
+    Args:
+        syndrome: the standard's, for the requester's CQE.
+        vendor: ours.
+    """
+
+    def __init__(self, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> None:
+        super().__init__(f"{syndrome.name}, {vendor.name}")
+        self.syndrome = syndrome
+        self.vendor = vendor
+
+
+class NotReady(Exception):
+    """The responder has no receive WQE.
+
+    Args:
+        pause: nanoseconds after which it may be tried again.
+    """
+
+    def __init__(self, pause: int) -> None:
+        super().__init__(f"receiver not ready, try again after {pause} ns")
+        self.pause = pause
+
+
+class NoAnswer(Exception):
+    """Nobody answers: there is no such QP at the path's end, or it does not take requests of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What arrives at a responder.
+
+    Attributes:
+        pieces: the payload.
+        length: its bytes.
+        immediate: immediate data, or None.
+        solicited: the sender asks for a solicited event.
+    """
+
+    pieces: list[Piece]
+    length: int
+    immediate: int | None
+    solicited: bool
+
+
+def _local(fn: Function, qp: Qp, pointer: Pointer, right: Right) -> list[memoryview]:
+    try:
+        return views_of(fn, pointer, right, qp.key_user)
+    except KeyViolation as violation:
+        raise RequestFailed(CqeSyndrome.LOCAL_PROT_ERR, violation.vendor) from violation
+
+
+def segments(body: bytes, at: int) -> list[bytes | Pointer]:
+    """The data segments of a send WQE from byte `at` of its body on: pointers and inline data.
+
+    Raises:
+        RequestFailed: the WQE ends inside a segment.
+    """
+    found: list[bytes | Pointer] = []
+    while at < len(body):
+        count, key, address = _DATA.unpack_from(body, at)
+        if not count & _INLINE:
+            found.append(Pointer(key, address, count & _COUNT or WHOLE))
+            at += SEGMENT
+            continue
+        end = at + 4 + (count & _INLINE_COUNT)
+        if end > len(body):
+            raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
+        found.append(body[at + 4 : end])
+        at = (end + SEGMENT - 1) // SEGMENT * SEGMENT
+    return found
+
+
+def _check_length(qp: Qp, length: int) -> None:
+    if length > qp.max_message:
+        raise RequestFailed(CqeSyndrome.LOCAL_LENGTH_ERR, VendorSyndrome.MESSAGE_TOO_LONG)
+
+
+def gather(fn: Function, qp: Qp, parts: list[bytes | Pointer]) -> list[Piece]:
+    """The payload of a message, checked for its length and for each key."""
+    _check_length(qp, sum(len(part) if isinstance(part, bytes) else part.length for part in parts))
+    pieces: list[Piece] = []
+    for part in parts:
+        if isinstance(part, bytes):
+            pieces.append(part)
+        else:
+            pieces += _local(fn, qp, part, Right.LOCAL_READ)
+    return pieces
+
+
+def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, solicited: bool) -> int:
+    """Carry out a work request of an RC QP.
+
+    Args:
+        fn: the QP's function.
+        qp: the requester.
+        opcode: of the WQE.
+        body: the WQE after its control segment.
+        immediate: immediate data, if the opcode has such.
+        solicited: the responder's CQE is to be a solicited one.
+
+    Returns:
+        Bytes moved.
+
+    Raises:
+        RequestFailed: it ends in error.
+        NotReady, NoAnswer: it is to be tried again.
+    """
+    if opcode in (WqeOpcode.SEND, WqeOpcode.SEND_IMM):
+        pieces = gather(fn, qp, segments(body, 0))
+        message = _message(pieces, immediate if opcode == WqeOpcode.SEND_IMM else None, solicited)
+        _receive(_responder(fn, qp), message)
+    elif opcode in (WqeOpcode.RDMA_WRITE, WqeOpcode.RDMA_WRITE_IMM):
+        pieces = gather(fn, qp, segments(body, SEGMENT))
+        message = _message(pieces, immediate if opcode == WqeOpcode.RDMA_WRITE_IMM else None, solicited)
+        remote = _remote(body, message.length)
+        _write(_responder(fn, qp), remote, message)
+    elif opcode == WqeOpcode.RDMA_READ:
+        message = _message(_read(fn, qp, body), None, solicited=False)
+    else:
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
+    qp.send_psn = (qp.send_psn + max(1, -(-message.length // qp.mtu))) & _PSN
+    return message.length
+
+
+def _message(pieces: list[Piece], immediate: int | None, solicited: bool) -> Message:
+    return Message(pieces, sum(len(piece) for piece in pieces), immediate, solicited)
+
+
+def _remote(body: bytes, length: int) -> Pointer:
+    if len(body) < SEGMENT:
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
+    address, key = _REMOTE.unpack_from(body)
+    return Pointer(key, address, length)
+
+
+def _responder(fn: Function, qp: Qp) -> Qp:
+    """The QP at the other end, ready to take a request of this one.
+
+    Raises:
+        NoAnswer: there is none.
+    """
+    peer = peer_of(fn, qp)
+    if (
+        peer is None
+        or peer.service is not Service.RC
+        or peer.state not in RECEIVING
+        or peer_of(peer.fn, peer) is not qp
+    ):
+        raise NoAnswer
+    return peer
+
+
+def _refuse(peer: Qp, event: EventType, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> RequestFailed:
+    """The responder refuses a request for good: it goes into ERR, and the requester learns why."""
+    peer.enter_error(event)
+    return RequestFailed(syndrome, vendor)
+
+
+def _refused_key(peer: Qp, violation: KeyViolation) -> RequestFailed:
+    if violation.vendor is VendorSyndrome.DMA_FAULT:
+        return _refuse(peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED)
+    return _refuse(peer, EventType.WQ_ACCESS_ERROR, CqeSyndrome.REMOTE_ACCESS_ERR, violation.vendor)
+
+
+def _remote_views(peer: Qp, pointer: Pointer, right: Right) -> list[memoryview]:
+    if not pointer.length:
+        return []  # the key of an empty request is not looked at (InfiniBand specification)
+    try:
+        return views_of(peer.fn, pointer, right, peer.key_user)
+    except KeyViolation as violation:
+        raise _refused_key(peer, violation) from violation
+
+
+def _write(peer: Qp, pointer: Pointer, message: Message) -> None:
+    if not peer.write_enabled:
+        raise _refuse(
+            peer,
+            EventType.WQ_INVAL_REQ_ERROR,
+            CqeSyndrome.REMOTE_INVAL_REQ_ERR,
+            VendorSyndrome.WRITE_NOT_ENABLED,
+        )
+    targets = _remote_views(peer, pointer, Right.REMOTE_WRITE)
+    if message.immediate is None:
+        copy(targets, message.pieces)
+        _count_received(peer, message.length)
+        return
+    wqe = _next_receive(peer)
+    copy(targets, message.pieces)
+    _finish_receive(peer, wqe, CqeOpcode.RESP_WR_IMM, message)
+
+
+def _read(fn: Function, qp: Qp, body: bytes) -> list[Piece]:
+    """Carry out an RDMA READ; the pieces that were read."""
+    parts = segments(body, SEGMENT)
+    pointers = [part for part in parts if isinstance(part, Pointer)]
+    if len(pointers) != len(parts):
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # inline data has no place here
+    length = sum(pointer.length for pointer in pointers)
+    _check_length(qp, length)
+    targets = [view for pointer in pointers for view in _local(fn, qp, pointer, Right.LOCAL_WRITE)]
+    remote = _remote(body, length)
+    peer = _responder(fn, qp)
+    if not peer.read_enabled:
+        raise _refuse(
+            peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.READ_NOT_ENABLED
+        )
+    sources = _remote_views(peer, remote, Right.REMOTE_READ)
+    copy(targets, sources)
+    _count_received(peer, length)
+    return list(sources)
+
+
+def _next_receive(peer: Qp) -> rq.ReceiveWqe:
+    try:
+        wqe = rq.peek(peer)
+    except QueueBroken as broken:
+        raise _refuse(
+            peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED
+        ) from broken
+    if wqe is None:
+        raise NotReady(RNR_NANOSECONDS[peer.context.min_rnr_nak])
+    return wqe
+
+
+def _receive(peer: Qp, message: Message) -> None:
+    wqe = _next_receive(peer)
+    copy(_scatter(peer, wqe, message.length), message.pieces)
+    opcode = CqeOpcode.RESP_SEND if message.immediate is None else CqeOpcode.RESP_SEND_IMM
+    _finish_receive(peer, wqe, opcode, message)
+
+
+def _scatter(peer: Qp, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:
+    """Where a message goes. What is wrong with the receive WQE is told to both ends."""
+    targets: list[memoryview] = []
+    user = peer.key_user if peer.pool is None else KeyUser(peer.pool.pd, peer.number, peer.key_user.reserved)
+    left = length
+    for segment in wqe.segments:
+        if not left:
+            break
+        step = min(left, segment.length)
+        try:
+            targets += views_of(peer.fn, Pointer(segment.key, segment.address, step), Right.LOCAL_WRITE, user)
+        except KeyViolation as violation:
+            raise _failed_receive(
+                peer, wqe, CqeSyndrome.LOCAL_PROT_ERR, violation.vendor, CqeSyndrome.REMOTE_OP_ERR
+            ) from violation
+        left -= step
+    if left:
+        raise _failed_receive(
+            peer,
+            wqe,
+            CqeSyndrome.LOCAL_LENGTH_ERR,
+            VendorSyndrome.RECEIVE_TOO_SHORT,
+            CqeSyndrome.REMOTE_INVAL_REQ_ERR,
+        )
+    return targets
+
+
+def _failed_receive(
+    peer: Qp, wqe: rq.ReceiveWqe, local: CqeSyndrome, vendor: VendorSyndrome, remote: CqeSyndrome
+) -> RequestFailed:
+    rq.take(peer)
+    written = peer.recv_cq is None or peer.recv_cq.fail(
+        CqeOpcode.RESP_ERR, wqe.counter, peer.number, index=peer.receive_index, syndrome=local, vendor=vendor
+    )
+    peer.enter_error(None if written else EventType.WQ_CATAS_ERROR)
+    return RequestFailed(remote, vendor)
+
+
+def _finish_receive(peer: Qp, wqe: rq.ReceiveWqe, opcode: CqeOpcode, message: Message) -> None:
+    rq.take(peer)
+    _count_received(peer, message.length)
+    if peer.recv_cq is not None and not peer.recv_cq.complete(
+        opcode,
+        wqe.counter,
+        peer.number,
+        index=peer.receive_index,
+        length=message.length,
+        immediate=message.immediate or 0,
+        solicited=message.solicited,
+    ):
+        raise _refuse(peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED)
+
+
+def _count_received(peer: Qp, length: int) -> None:
+    peer.receive_psn = (peer.receive_psn + max(1, -(-length // peer.mtu))) & _PSN

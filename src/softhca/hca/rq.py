@@ -1,0 +1,89 @@
+"""Receive queues: the receive WQE that an inbound request needs, from the QP's own queue or from its pool (A3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from softhca.bus import DmaFault
+from softhca.hca.codec import codec
+from softhca.hca.memory import Pointer
+from softhca.prm.wqe import INVALID_LKEY, SEGMENT, WqeDataSeg
+
+if TYPE_CHECKING:
+    from softhca.hca.qp_context import Qp
+
+_DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
+_COUNT = 0x7FFF_FFFF
+WHOLE = 1 << 31
+"""What a byte count of zero in a pointer segment means."""
+_INDEX = 0xFFFF
+
+
+class QueueBroken(Exception):
+    """A queue's WQEs or doorbell record cannot be read, or say what cannot be: a catastrophic error of the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveWqe:
+    """A receive WQE.
+
+    Attributes:
+        counter: its index, as the CQE names it.
+        segments: where the message goes, in order.
+    """
+
+    counter: int
+    segments: list[Pointer]
+
+
+def scatter_list(wqe: bytes) -> list[Pointer]:
+    """The data segments of a receive WQE; the list ends at the key that terminates it or at the WQE's end."""
+    found = []
+    for count, key, address in _DATA.iter_unpack(wqe[: len(wqe) // SEGMENT * SEGMENT]):
+        if key == INVALID_LKEY:
+            break
+        found.append(Pointer(key, address, count & _COUNT or WHOLE))
+    return found
+
+
+def posted(qp: Qp) -> int:
+    """Receive WQEs in the QP's own queue that are posted and not taken.
+
+    Raises:
+        QueueBroken: the doorbell record cannot be read, or counts more than the queue has slots.
+    """
+    try:
+        count = (qp.posted_receives() - qp.rq_head) & _INDEX
+    except DmaFault as fault:
+        raise QueueBroken(f"QP {qp.number:#x}: receive doorbell record") from fault
+    if count > qp.rq_size:
+        raise QueueBroken(f"QP {qp.number:#x}: {count} receive WQEs posted, the queue has {qp.rq_size} slots")
+    return count
+
+
+def peek(qp: Qp) -> ReceiveWqe | None:
+    """The receive WQE that is next, or None when none is posted.
+
+    Raises:
+        QueueBroken: the queue cannot be read.
+    """
+    if qp.pool is not None:
+        found = qp.pool.peek()
+        return None if found is None else ReceiveWqe(found[0], scatter_list(found[1]))
+    if not qp.rq_size or not posted(qp):
+        return None
+    at = (qp.rq_head & (qp.rq_size - 1)) * qp.rq_stride
+    try:
+        wqe = qp.buffer.read(qp.fn.dma, at, qp.rq_stride)
+    except DmaFault as fault:
+        raise QueueBroken(f"QP {qp.number:#x}: receive WQE {qp.rq_head}") from fault
+    return ReceiveWqe(qp.rq_head, scatter_list(wqe))
+
+
+def take(qp: Qp) -> None:
+    """Take the WQE that :func:`peek` showed."""
+    if qp.pool is not None:
+        qp.pool.take()
+    else:
+        qp.rq_head = (qp.rq_head + 1) & _INDEX

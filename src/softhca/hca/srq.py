@@ -1,0 +1,409 @@
+"""Receive pools: SRQ, XRC SRQ and RMP, which share a number space and hold receive WQEs for many QPs (A3, A7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from softhca.bus import DmaFault, Iova
+from softhca.hca.command import command
+from softhca.hca.errors import CommandError
+from softhca.hca.objects import HcaObject
+from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
+from softhca.prm.events import EqeQpSrq, EventType
+from softhca.prm.layout import Layout
+from softhca.prm.opcodes import Opcode
+from softhca.prm.srq import (
+    ArmRqIn,
+    ArmRqOut,
+    ArmXrcSrqIn,
+    ArmXrcSrqOut,
+    CreateRmpIn,
+    CreateRmpOut,
+    CreateSrqIn,
+    CreateSrqOut,
+    CreateXrcSrqIn,
+    CreateXrcSrqOut,
+    DestroyRmpIn,
+    DestroyRmpOut,
+    DestroySrqIn,
+    DestroySrqOut,
+    DestroyXrcSrqIn,
+    DestroyXrcSrqOut,
+    ModifyRmpIn,
+    ModifyRmpOut,
+    QueryRmpIn,
+    QueryRmpOut,
+    QuerySrqIn,
+    QuerySrqOut,
+    QueryXrcSrqIn,
+    QueryXrcSrqOut,
+    Rmpc,
+    Srqc,
+    Wq,
+    XrcSrqc,
+)
+from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.wqe import WqeSrqNextSeg
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+
+_MIN_STRIDE, _MAX_STRIDE = 5, 12
+"""log2 of bytes: a next segment and a data segment at least."""
+_COUNTER = 0xFFFF
+_READY, _RMP_ERROR = 1, 3
+_ARM_SRQ, _ARM_XRC = 1, 1
+_NEXT_BYTES = 16
+
+
+class WqType(IntEnum):
+    """WQ context `wq_type`."""
+
+    LINKED_LIST = 0
+    CYCLIC = 1
+
+
+class PoolState(IntEnum):
+    """Context `state` of SRQ and XRC SRQ."""
+
+    GOOD = 0
+    ERROR = 1
+
+
+@dataclass(frozen=True)
+class PoolShape:
+    """What the three kinds of context say in their own words.
+
+    Attributes:
+        log_size: log2 of the slots.
+        log_stride: log2 of a slot's bytes.
+        log_page_size, page_offset: of the buffer, as :class:`QueueBuffer` takes them.
+        pd: number of the PD.
+        record: IOVA of the doorbell record.
+        lwm: limit at which an event is given; 0 for none.
+        cyclic: WQEs are taken in turn, without a next segment.
+    """
+
+    log_size: int
+    log_stride: int
+    log_page_size: int
+    page_offset: int
+    pd: int
+    record: int
+    lwm: int
+    cyclic: bool = False
+
+
+class ReceivePool(HcaObject):
+    """Receive WQEs that several QPs take from.
+
+    Attributes:
+        pd: number of the protection domain that its data segments are checked against.
+        head: index of the WQE that is taken next.
+        taken: WQEs taken, 16 bits.
+        failed: its memory could not be read; no WQE is taken any more.
+    """
+
+    KIND = "SRQ"
+    ICM_BYTES = 32
+
+    def __init__(self, fn: Function, context: Layout, shape: PoolShape, buffer: QueueBuffer) -> None:
+        super().__init__()
+        self._fn = fn
+        self._context = bytes(context)
+        self._buffer = buffer
+        self._size = 1 << shape.log_size
+        self._stride = 1 << shape.log_stride
+        self._record = Iova(shape.record)
+        self._cyclic = shape.cyclic
+        self._following = 0
+        self.pd = shape.pd
+        self.lwm = shape.lwm
+        self.head = 0
+        self.taken = 0
+        self.failed = False
+
+    def icm_bytes(self) -> int:
+        """Room of the context and its translation."""
+        return self.ICM_BYTES + self._buffer.icm_bytes()
+
+    @property
+    def slots(self) -> int:
+        """Number of slots."""
+        return self._size
+
+    def available(self) -> int:
+        """WQEs that are posted and not taken, by the doorbell record; 0 once the pool has failed."""
+        if self.failed:
+            return 0
+        try:
+            posted = int.from_bytes(self._fn.dma.read(self._record, 4), "big")
+        except DmaFault:
+            self._fail()
+            return 0
+        count = (posted - self.taken) & _COUNTER
+        if count > self._size:
+            self._fail()
+            return 0
+        return count
+
+    def peek(self) -> tuple[int, bytes] | None:
+        """Index and segments (without the next segment) of the WQE that is next, or None when there is none."""
+        if not self.available():
+            return None
+        try:
+            wqe = self._buffer.read(self._fn.dma, self.head * self._stride, self._stride)
+        except DmaFault:
+            self._fail()
+            return None
+        following = self.head + 1 if self._cyclic else WqeSrqNextSeg(wqe).next_wqe_index
+        self._following = following & (self._size - 1)
+        return self.head, wqe if self._cyclic else wqe[_NEXT_BYTES:]
+
+    def take(self) -> None:
+        """Take the WQE that :meth:`peek` showed; give the limit event when too few are left."""
+        self.head = self._following
+        self.taken = (self.taken + 1) & _COUNTER
+        self._check_limit()
+
+    def arm(self, lwm: int) -> None:
+        """Ask for one limit event when fewer than `lwm` WQEs are left.
+
+        Raises:
+            CommandError: the limit is above the number of slots.
+        """
+        if lwm > self._size:
+            raise CommandError(syndromes.LIMIT_INVALID, f"lwm {lwm}, the queue has {self._size} slots")
+        self.lwm = lwm
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        if self.lwm and self.available() < self.lwm:
+            self.lwm = 0
+            self._fn.event(EventType.SRQ_RQ_LIMIT, EqeQpSrq.pack(qp_srq_n=self.number))
+
+    def _fail(self) -> None:
+        if not self.failed:
+            self.failed = True
+            self._fn.event(EventType.SRQ_CATAS_ERROR, EqeQpSrq.pack(qp_srq_n=self.number))
+
+    def pages(self) -> list[int]:
+        """The page list of the buffer."""
+        return self._buffer.pages()
+
+
+class Srq(ReceivePool):
+    """A shared receive queue."""
+
+    def context(self) -> bytes:
+        """The SRQ context as QUERY_SRQ shows it."""
+        srqc = Srqc(bytearray(self._context))
+        srqc.state = PoolState.ERROR if self.failed else PoolState.GOOD
+        srqc.lwm = self.lwm
+        srqc.wqe_cnt = self.available()
+        return bytes(srqc)
+
+
+class XrcSrq(ReceivePool):
+    """A shared receive queue of an XRC domain, with a CQ of its own."""
+
+    def context(self) -> bytes:
+        """The XRC SRQ context as QUERY_XRC_SRQ shows it."""
+        srqc = XrcSrqc(bytearray(self._context))
+        srqc.state = PoolState.ERROR if self.failed else PoolState.GOOD
+        srqc.lwm = self.lwm
+        srqc.wqe_cnt = self.available()
+        return bytes(srqc)
+
+
+class Rmp(ReceivePool):
+    """A receive memory pool: what Linux makes of an SRQ under ISSI 1."""
+
+    KIND = "RMP"
+
+    def context(self) -> bytes:
+        """The RMP context as QUERY_RMP shows it."""
+        rmpc = Rmpc(bytearray(self._context))
+        rmpc.state = _RMP_ERROR if self.failed else _READY
+        rmpc.wq.lwm = self.lwm
+        rmpc.wq.hw_counter = self.taken
+        return bytes(rmpc)[: Rmpc.SIZE]
+
+
+def _buffer(fn: Function, request: Layout, shape: PoolShape) -> QueueBuffer:
+    limit = fn.caps.general.log_max_srq_sz
+    if shape.log_size > limit:
+        raise CommandError(syndromes.BAD_QUEUE_SIZE, f"SRQ: 2^{shape.log_size} slots, allowed up to 2^{limit}")
+    minimum = _MIN_STRIDE - shape.cyclic
+    if not minimum <= shape.log_stride <= _MAX_STRIDE:
+        raise CommandError(
+            syndromes.SRQ_STRIDE_INVALID, f"2^{shape.log_stride} bytes, allowed 2^{minimum} to 2^{_MAX_STRIDE}"
+        )
+    doorbell_record(shape.record)
+    length = 1 << (shape.log_size + shape.log_stride)
+    return QueueBuffer(page_list(request), shape.log_page_size, shape.page_offset, length)
+
+
+def _kind_of(pool: ReceivePool, kind: type[ReceivePool], number: int) -> None:
+    if type(pool) is not kind:
+        raise CommandError(syndromes.POOL_WRONG_KIND, f"{number:#x} is a {type(pool).__name__}, not {kind.__name__}")
+
+
+def _remove(fn: Function, number: int, kind: type[ReceivePool]) -> None:
+    _kind_of(fn.receive_pools.get(number), kind, number)
+    fn.receive_pools.remove(number)
+
+
+@command(Opcode.CREATE_SRQ, CreateSrqIn, CreateSrqOut)
+def create_srq(fn: Function, request: CreateSrqIn, reply: CreateSrqOut) -> None:
+    """Make an SRQ."""
+    srqc = request.srq_context_entry
+    if srqc.wq_signature:
+        raise CommandError(syndromes.WQ_TYPE_UNSUPPORTED, "SRQ wq_signature 1")
+    shape = PoolShape(
+        log_size=srqc.log_srq_size,
+        log_stride=srqc.log_rq_stride + 4,
+        log_page_size=srqc.log_page_size,
+        page_offset=srqc.page_offset,
+        pd=srqc.pd,
+        record=srqc.dbr_addr,
+        lwm=srqc.lwm,
+    )
+    pd = fn.pds.refer(srqc.pd)
+    srq = Srq(fn, srqc, shape, _buffer(fn, request, shape))
+    reply.srqn = fn.receive_pools.add(srq)
+    srq.refer(pd)
+
+
+@command(Opcode.DESTROY_SRQ, DestroySrqIn, DestroySrqOut)
+def destroy_srq(fn: Function, request: DestroySrqIn, reply: DestroySrqOut) -> None:
+    """Take an SRQ away that no QP refers to."""
+    _remove(fn, request.srqn, Srq)
+
+
+@command(Opcode.QUERY_SRQ, QuerySrqIn, QuerySrqOut)
+def query_srq(fn: Function, request: QuerySrqIn, reply: QuerySrqOut) -> None:
+    """A snapshot of an SRQ."""
+    srq = fn.receive_pools.get(request.srqn)
+    _kind_of(srq, Srq, request.srqn)
+    if isinstance(srq, Srq):
+        reply.srq_context_entry.assign(srq.context())
+        reply.pas.assign(srq.pages()[: len(reply.pas)])
+
+
+@command(Opcode.ARM_RQ, ArmRqIn, ArmRqOut, op_mods=(_ARM_SRQ,))
+def arm_rq(fn: Function, request: ArmRqIn, reply: ArmRqOut) -> None:
+    """Ask for a limit event of an SRQ (op_mod 1)."""
+    srq = fn.receive_pools.get(request.srq_number)
+    _kind_of(srq, Srq, request.srq_number)
+    srq.arm(request.lwm)
+
+
+@command(Opcode.CREATE_XRC_SRQ, CreateXrcSrqIn, CreateXrcSrqOut, partial="made and queried; no XRC transport, no UMEM")
+def create_xrc_srq(fn: Function, request: CreateXrcSrqIn, reply: CreateXrcSrqOut) -> None:
+    """Make an XRC SRQ."""
+    srqc = request.xrc_srq_context_entry
+    if srqc.wq_signature:
+        raise CommandError(syndromes.WQ_TYPE_UNSUPPORTED, "XRC SRQ wq_signature 1")
+    if request.xrc_srq_umem_valid or srqc.dbr_umem_valid:
+        raise CommandError(syndromes.UMEM_UNSUPPORTED, "XRC SRQ: xrc_srq_umem_valid, dbr_umem_valid")
+    shape = PoolShape(
+        log_size=srqc.log_xrc_srq_size,
+        log_stride=srqc.log_rq_stride + 4,
+        log_page_size=srqc.log_page_size,
+        page_offset=srqc.page_offset,
+        pd=srqc.pd,
+        record=srqc.db_record_addr_h << 32 | srqc.db_record_addr_l << 2,
+        lwm=srqc.lwm,
+        cyclic=bool(srqc.basic_cyclic_rcv_wqe),
+    )
+    pd, cq, xrcd = fn.pds.refer(srqc.pd), fn.cqs.refer(srqc.cqn), fn.xrcds.refer(srqc.xrcd)
+    srq = XrcSrq(fn, srqc, shape, _buffer(fn, request, shape))
+    reply.xrc_srqn = fn.receive_pools.add(srq)
+    srq.refer(pd, cq, xrcd)
+
+
+@command(Opcode.DESTROY_XRC_SRQ, DestroyXrcSrqIn, DestroyXrcSrqOut)
+def destroy_xrc_srq(fn: Function, request: DestroyXrcSrqIn, reply: DestroyXrcSrqOut) -> None:
+    """Take an XRC SRQ away that no QP refers to."""
+    _remove(fn, request.xrc_srqn, XrcSrq)
+
+
+@command(Opcode.QUERY_XRC_SRQ, QueryXrcSrqIn, QueryXrcSrqOut)
+def query_xrc_srq(fn: Function, request: QueryXrcSrqIn, reply: QueryXrcSrqOut) -> None:
+    """A snapshot of an XRC SRQ."""
+    srq = fn.receive_pools.get(request.xrc_srqn)
+    _kind_of(srq, XrcSrq, request.xrc_srqn)
+    if isinstance(srq, XrcSrq):
+        reply.xrc_srq_context_entry.assign(srq.context())
+        reply.pas.assign(srq.pages()[: len(reply.pas)])
+
+
+@command(Opcode.ARM_XRC_SRQ, ArmXrcSrqIn, ArmXrcSrqOut, op_mods=(_ARM_XRC,))
+def arm_xrc_srq(fn: Function, request: ArmXrcSrqIn, reply: ArmXrcSrqOut) -> None:
+    """Ask for a limit event of an XRC SRQ (op_mod 1)."""
+    srq = fn.receive_pools.get(request.xrc_srqn)
+    _kind_of(srq, XrcSrq, request.xrc_srqn)
+    srq.arm(request.lwm)
+
+
+def _rmp_shape(wq: Wq) -> PoolShape:
+    if wq.wq_type not in (WqType.LINKED_LIST, WqType.CYCLIC) or wq.wq_signature:
+        raise CommandError(
+            syndromes.WQ_TYPE_UNSUPPORTED,
+            f"wq_type {wq.wq_type} (0 or 1), wq_signature {wq.wq_signature} (0)",
+        )
+    if wq.dbr_umem_valid or wq.wq_umem_valid:
+        raise CommandError(syndromes.UMEM_UNSUPPORTED, "RMP: dbr_umem_valid, wq_umem_valid")
+    return PoolShape(
+        log_size=wq.log_wq_sz,
+        log_stride=wq.log_wq_stride,
+        log_page_size=wq.log_wq_pg_sz,
+        page_offset=wq.page_offset,
+        pd=wq.pd,
+        record=wq.dbr_addr,
+        lwm=wq.lwm,
+        cyclic=wq.wq_type == WqType.CYCLIC,
+    )
+
+
+@command(Opcode.CREATE_RMP, CreateRmpIn, CreateRmpOut, partial="no UMEM")
+def create_rmp(fn: Function, request: CreateRmpIn, reply: CreateRmpOut) -> None:
+    """Make an RMP."""
+    wq = request.ctx.wq
+    shape = _rmp_shape(wq)
+    pd = fn.pds.refer(shape.pd)
+    context = Rmpc(bytes(request)[0x20 : 0x20 + Rmpc.SIZE])
+    rmp = Rmp(fn, context, shape, _buffer(fn, request, shape))
+    reply.rmpn = fn.receive_pools.add(rmp)
+    rmp.refer(pd)
+
+
+@command(Opcode.DESTROY_RMP, DestroyRmpIn, DestroyRmpOut)
+def destroy_rmp(fn: Function, request: DestroyRmpIn, reply: DestroyRmpOut) -> None:
+    """Take an RMP away that no QP refers to."""
+    _remove(fn, request.rmpn, Rmp)
+
+
+@command(Opcode.QUERY_RMP, QueryRmpIn, QueryRmpOut)
+def query_rmp(fn: Function, request: QueryRmpIn, reply: QueryRmpOut) -> None:
+    """A snapshot of an RMP."""
+    rmp = fn.receive_pools.get(request.rmpn)
+    _kind_of(rmp, Rmp, request.rmpn)
+    if isinstance(rmp, Rmp):
+        reply.rmp_context.assign(rmp.context())
+
+
+@command(Opcode.MODIFY_RMP, ModifyRmpIn, ModifyRmpOut, partial="the limit alone")
+def modify_rmp(fn: Function, request: ModifyRmpIn, reply: ModifyRmpOut) -> None:
+    """Ask for a limit event of an RMP."""
+    rmp = fn.receive_pools.get(request.rmpn)
+    _kind_of(rmp, Rmp, request.rmpn)
+    if request.rmp_state != _READY or request.ctx.state != _READY:
+        raise CommandError(
+            syndromes.POOL_MODIFY_INVALID, f"rmp_state {request.rmp_state}, state {request.ctx.state}; allowed is 1"
+        )
+    if request.bitmask.lwm:
+        rmp.arm(request.ctx.wq.lwm)

@@ -1,0 +1,122 @@
+"""UAR pages and their doorbells (A3, B11, G1).
+
+A doorbell acts on a queue only through the UAR page that the queue's context names. BlueFlame is masked: a write to
+a BlueFlame buffer is taken as the doorbell in its first 8 bytes, and the WQE is read from the queue as always.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from softhca.hca.command import command
+from softhca.hca.objects import HcaObject
+from softhca.prm.opcodes import Opcode
+from softhca.prm.uar import AllocUarIn, AllocUarOut, DeallocUarIn, DeallocUarOut
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+
+CQ_ARM = 0x20
+EQ_ARM = 0x40
+EQ_UPDATE = 0x48
+SEND_FIRST = 0x800
+SEND_STEP = 0x100
+"""A send doorbell (BlueFlame buffer) may lie at each multiple of this from SEND_FIRST on."""
+PAGE = 4096
+
+
+class Uar(HcaObject):
+    """A UAR page: 4 KiB of BAR0 at number * 4096.
+
+    Attributes:
+        halves: first words of 8-byte doorbells that arrive as two 4-byte writes, by offset.
+        ignored: writes that were no doorbell of a queue of this page.
+    """
+
+    KIND = "UAR"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halves: dict[int, bytes] = {}
+        self.ignored = 0
+
+
+def doorbell(fn: Function, page: int, offset: int, data: bytes | memoryview) -> None:
+    """Take a write to a UAR page. Never fails: what is no doorbell of a queue of this page is ignored and counted.
+
+    Args:
+        fn: the function whose BAR was written.
+        page: number of the UAR page.
+        offset: in the page, 0 to 4095.
+        data: the bytes as they lie on the bus.
+    """
+    uar = fn.uars.find(page)
+    if uar is None:
+        return
+    if offset >= SEND_FIRST:
+        known = _send(fn, uar, offset, data)
+    elif offset & ~7 == CQ_ARM:
+        known = _arm_cq(fn, uar, offset, data)
+    elif offset in (EQ_ARM, EQ_UPDATE) and len(data) >= 4:
+        known = _update_eq(fn, uar, data, arm=offset == EQ_ARM)
+    else:
+        known = False
+    if not known:
+        uar.ignored += 1
+
+
+def _whole(uar: Uar, offset: int, data: bytes | memoryview) -> bytes | None:
+    """The 8 bytes of a doorbell, once both halves are there; None before."""
+    at = offset & ~7
+    if offset == at and len(data) >= 8:
+        return bytes(data[:8])
+    if len(data) != 4:
+        return b""
+    if offset == at:
+        uar.halves[at] = bytes(data)
+        return None
+    first = uar.halves.pop(at, None)
+    return b"" if first is None else first + bytes(data)
+
+
+def _send(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:
+    if offset % SEND_STEP & ~7:
+        return False
+    control = _whole(uar, offset, data)
+    if control is None:
+        return True
+    qp = fn.qps.find(int.from_bytes(control[4:7], "big")) if control else None
+    if qp is None or qp.uar != uar.number:
+        return False
+    qp.ring()
+    return True
+
+
+def _arm_cq(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:
+    request = _whole(uar, offset, data)
+    if request is None:
+        return True
+    cq = fn.cqs.find(int.from_bytes(request[5:8], "big")) if request else None
+    if cq is None or cq.uar != uar.number:
+        return False
+    cq.arm(int.from_bytes(request[:4], "big"))
+    return True
+
+
+def _update_eq(fn: Function, uar: Uar, data: bytes | memoryview, *, arm: bool) -> bool:
+    eq = fn.eqs.find(data[0])
+    if eq is None or eq.uar != uar.number:
+        return False
+    return eq.update(int.from_bytes(data[1:4], "big"), arm=arm)
+
+
+@command(Opcode.ALLOC_UAR, AllocUarIn, AllocUarOut)
+def alloc_uar(fn: Function, request: AllocUarIn, reply: AllocUarOut) -> None:
+    """Give a UAR page."""
+    reply.uar = fn.uars.add(Uar())
+
+
+@command(Opcode.DEALLOC_UAR, DeallocUarIn, DeallocUarOut)
+def dealloc_uar(fn: Function, request: DeallocUarIn, reply: DeallocUarOut) -> None:
+    """Take a UAR page back that no queue refers to."""
+    fn.uars.remove(request.uar)
