@@ -155,6 +155,8 @@ class ScalarArray(Sequence[int]):
         return cast(int, self._codec.unpack_from(self._buffer, self._where(index))[0])
 
     def __setitem__(self, index: int, value: int) -> None:
+        if value >> self._step * 8:
+            raise LayoutError(f"element {index}: {value!r} does not fit {self._step * 8} bits")
         self._codec.pack_into(self._buffer, self._where(index), value)
 
     def __iter__(self) -> Iterator[int]:
@@ -272,17 +274,36 @@ class Layout:
         return None
 
     @classmethod
+    def open_ended(cls) -> bool:
+        """Whether a flexible array follows the fixed part: its own, or that of the structure it ends with."""
+        if cls.flexible() is not None:
+            return True
+        ends = (field for field in cls.FIELDS.values() if field.bit + field.bits == cls.SIZE * 8)
+        return any(field.layout is not None and field.count is None and field.layout.open_ended() for field in ends)
+
+    @classmethod
+    def _extent(cls, values: Mapping[str, Value]) -> int:
+        """Bytes that a structure with these values takes, its flexible array included."""
+        end = cls.SIZE
+        for name, value in values.items():
+            field = cls.FIELDS.get(name)
+            if field is None:
+                continue
+            if field.count == 0:
+                end = max(end, field.offset + len(value) * field.width // 8)
+            elif field.layout is not None and field.count is None:
+                inner = field.layout._extent(value) if isinstance(value, Mapping) else len(bytes(value))
+                end = max(end, field.offset + inner)
+        return end
+
+    @classmethod
     def new(cls, **values: Value) -> Self:
         """A view over fresh zeroed memory with these fields set.
 
         Raises:
             LayoutError: an unknown field, or a value that does not fit it.
         """
-        length = cls.SIZE
-        flexible = cls.flexible()
-        if flexible is not None:
-            length = max(length, flexible.offset + len(values.get(flexible.name, ())) * flexible.width // 8)
-        view = cls(bytearray(length))
+        view = cls(bytearray(cls._extent(values)))
         view.assign(values)
         return view
 
@@ -300,9 +321,11 @@ class Layout:
         if isinstance(value, Layout):
             value = bytes(value)
         if isinstance(value, bytes | bytearray | memoryview):
-            if len(value) != self.SIZE:
-                raise LayoutError(f"{self.NAME}: {len(value)} bytes given, {self.SIZE} needed")
-            memoryview(cast(bytearray, self._buffer))[self._at : self._at + self.SIZE] = value
+            room = len(self._buffer) - self._at if self.open_ended() else self.SIZE
+            if not self.SIZE <= len(value) <= room:
+                needed = f"{self.SIZE} to {room}" if room > self.SIZE else f"{self.SIZE}"
+                raise LayoutError(f"{self.NAME}: {len(value)} bytes given, {needed} needed")
+            memoryview(cast(bytearray, self._buffer))[self._at : self._at + len(value)] = value
             return
         for key, item in cast(Mapping[str, Value], value).items():
             field = self.FIELDS.get(key)
@@ -314,7 +337,7 @@ class Layout:
                 setattr(self, key, item)
 
     def __bytes__(self) -> bytes:
-        end = len(self._buffer) if self.flexible() is not None else self._at + self.SIZE
+        end = len(self._buffer) if self.open_ended() else self._at + self.SIZE
         return bytes(memoryview(self._buffer)[self._at : end])
 
     def to_dict(self) -> dict[str, Value]:
