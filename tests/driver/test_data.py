@@ -8,8 +8,8 @@ from softhca.driver import bring_up
 from softhca.driver.errors import CompletionError, DriverError
 from softhca.driver.memory import HcaAddress
 from softhca.driver.mr import Access
-from softhca.driver.qp import QpState
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
+from softhca.prm.qp import QpState
 from tests.driver.conftest import PROFILES, SECOND, Bench, Pair, make_bench, make_pair
 
 SIZES = [1, 4095, 64 << 10, 1 << 20]

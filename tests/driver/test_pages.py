@@ -7,10 +7,9 @@ from softhca.driver import bring_up, close
 from softhca.driver.errors import BringUpError, CommandFailed, LedgerError, PageShortage
 from softhca.driver.memory import Buffer
 from softhca.driver.mr import MemoryRegion
-from softhca.driver.pages import Need
 from softhca.driver.pd import ProtectionDomain
 from softhca.prm.opcodes import Opcode
-from softhca.prm.pages import ManagePagesOut
+from softhca.prm.pages import ManagePagesOut, PagesNeed
 from softhca.prm.status import CommandStatus
 from tests.driver.conftest import Bench, make_bench
 
@@ -28,8 +27,8 @@ def test_ledger_agrees_with_the_device_at_each_point(bench: Bench) -> None:
 
 @pytest.mark.requirement("B8")
 def test_query_pages_is_satisfied_by_what_was_given(bench: Bench) -> None:
-    assert bench.driver.ledger.query(Need.BOOT) <= 0
-    assert bench.driver.ledger.query(Need.INIT) <= 0
+    assert bench.driver.ledger.query(PagesNeed.BOOT_PAGES) <= 0
+    assert bench.driver.ledger.query(PagesNeed.INIT_PAGES) <= 0
 
 
 @pytest.mark.requirement("B8", "C8")

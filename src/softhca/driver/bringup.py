@@ -14,7 +14,6 @@ from softhca.driver.cmd import SECOND, CommandChannel
 from softhca.driver.driver import Driver, Reached
 from softhca.driver.eq import EventQueue
 from softhca.driver.errors import BringUpError, DriverError, UnsupportedDevice
-from softhca.driver.pages import Need
 from softhca.driver.uar import Uar
 from softhca.prm.events import Eqe, EventType
 from softhca.prm.function import (
@@ -29,13 +28,14 @@ from softhca.prm.function import (
     SetIssiIn,
     SetIssiOut,
 )
+from softhca.prm.hca_cap import PortType
 from softhca.prm.opcodes import Opcode
+from softhca.prm.pages import PagesNeed
 
 START_TIMEOUT = 120 * SECOND
 """How long a device may take from reset to `initializing` = 0 (ns)."""
 SUPPORTED_ISSI = {1}
 """Interface steps that this driver speaks (C6). 0 is what a device without ISSI has."""
-_ETHERNET = 1
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _issi(driver: Driver) -> str:
 
 @step("boot pages", "the firmware has the memory that its start needs")
 def _boot_pages(driver: Driver) -> str:
-    return f"{driver.ledger.satisfy(Need.BOOT)} pages asked for"
+    return f"{driver.ledger.satisfy(PagesNeed.BOOT_PAGES)} pages asked for"
 
 
 @step("capabilities", "limits are known and the selectable ones are chosen")
@@ -175,7 +175,7 @@ def _capabilities(driver: Driver) -> str:
 
 @step("init pages", "the device has the memory that its selected capabilities need")
 def _init_pages(driver: Driver) -> str:
-    lacking = driver.ledger.satisfy(Need.INIT)
+    lacking = driver.ledger.satisfy(PagesNeed.INIT_PAGES)
     return f"{lacking} pages asked for" if lacking else "no need, nothing given"
 
 
@@ -237,7 +237,9 @@ def _completion_events(driver: Driver) -> str:
 @step("port", "the port has what its transport needs; link, vport and QP state are three conditions")
 def _port(driver: Driver) -> str:
     caps = driver.capabilities
-    found = driver.port = port.set_up(driver.channel, ethernet=caps.port_type == _ETHERNET, roce=bool(caps.roce))
+    found = driver.port = port.set_up(
+        driver.channel, ethernet=caps.port_type == PortType.ETH, roce=bool(caps.roce)
+    )
     driver.reached = Reached.READY
     where = f"MAC {found.mac.to_bytes(6, 'big').hex(':')}" if found.ethernet else f"LID {found.lid}"
     link, vport = ("up" if up else "down" for up in (found.link_up, found.vport_up))

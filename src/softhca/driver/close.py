@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from softhca.driver.driver import Driver, Reached
-from softhca.prm.function import DisableHcaIn, DisableHcaOut, TeardownHcaIn, TeardownHcaOut
+from softhca.prm.function import DisableHcaIn, DisableHcaOut, TeardownHcaIn, TeardownHcaOut, TeardownProfile
 from softhca.prm.opcodes import Opcode
-
-GRACEFUL = 0
-"""TEARDOWN_HCA profile: the normal close."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,9 @@ def close(driver: Driver) -> Closed:
     if driver.reached >= Reached.INITIALIZED:
         destroy_objects(driver)
         destroy_event_queues(driver)
-        driver.channel.execute(Opcode.TEARDOWN_HCA, TeardownHcaIn.new(profile=GRACEFUL), TeardownHcaOut)
+        driver.channel.execute(
+            Opcode.TEARDOWN_HCA, TeardownHcaIn.new(profile=TeardownProfile.GRACEFUL_CLOSE), TeardownHcaOut
+        )
         driver.reached = Reached.ENABLED
         torn_down = True
     if driver.reached >= Reached.ENABLED:

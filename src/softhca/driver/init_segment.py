@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from softhca.bus import Device
 from softhca.driver.errors import NotReady, UnsupportedDevice
 from softhca.driver.memory import BarOffset
-from softhca.prm.init_segment import InitialSeg
+from softhca.prm.init_segment import InitialSeg, NicInterface
 
 COMMAND_INTERFACE_REV = 5
 """The command interface revision that this driver speaks, as Linux does (C6)."""
@@ -17,15 +16,6 @@ QUEUE_BLOCK = 4096
 
 _TIMER_HIGH = 0x1000
 _TIMER_LOW = 0x1004
-
-
-class NicInterface(IntEnum):
-    """What the host's software asks the function to be (0x014 [10:8])."""
-
-    FULL_DRIVER = 0
-    DISABLED = 1
-    NO_DRAM = 2
-    SW_RESET = 7
 
 
 @dataclass(frozen=True)

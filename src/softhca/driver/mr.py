@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Flag, IntEnum, auto
+from enum import Flag, auto
 
 from softhca.driver.cmd import CommandChannel
 from softhca.driver.memory import Buffer, HcaAddress
 from softhca.driver.pd import ProtectionDomain
-from softhca.prm.mkey import CreateMkeyIn, CreateMkeyOut, DestroyMkeyIn, DestroyMkeyOut
+from softhca.prm.mkey import AccessMode, CreateMkeyIn, CreateMkeyOut, DestroyMkeyIn, DestroyMkeyOut
 from softhca.prm.opcodes import Opcode
 
 ANY_QP = 0xFF_FFFF
 _LOG_PAGE = 12
 _KEY_BYTE = 0x5A
-
-
-class AccessMode(IntEnum):
-    """How an MKey translates."""
-
-    PA = 0
-    MTT = 1
 
 
 class Access(Flag):

@@ -6,33 +6,15 @@ what MANAGE_PAGES reports, never what was asked for.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from softhca.driver.cmd import CommandChannel, Submission
 from softhca.driver.errors import LedgerError, PageShortage
 from softhca.driver.memory import PAGE, Buffer, Machine
 from softhca.prm.events import Eqe
 from softhca.prm.opcodes import Opcode
-from softhca.prm.pages import ManagePagesIn, ManagePagesOut, QueryPagesIn, QueryPagesOut
+from softhca.prm.pages import ManagePagesIn, ManagePagesOut, PagesNeed, PagesTransfer, QueryPagesIn, QueryPagesOut
 
 BATCH = 512
 """Most pages in one MANAGE_PAGES; more go in several batches (C8)."""
-
-
-class Need(IntEnum):
-    """op_mod of QUERY_PAGES: which need is asked about."""
-
-    BOOT = 1
-    INIT = 2
-    REGULAR = 3
-
-
-class Manage(IntEnum):
-    """op_mod of MANAGE_PAGES."""
-
-    ALLOCATION_FAIL = 0
-    GIVE = 1
-    TAKE = 2
 
 
 class PageLedger:
@@ -62,14 +44,14 @@ class PageLedger:
         """Pages that a function has now (B7)."""
         return len(self._held.get(function_id, ()))
 
-    def query(self, need: Need, function_id: int = 0) -> int:
+    def query(self, need: PagesNeed, function_id: int = 0) -> int:
         """Pages that the function lacks (positive) or can return (negative)."""
         reply = self._channel.execute(
             Opcode.QUERY_PAGES, QueryPagesIn.new(op_mod=need, function_id=function_id), QueryPagesOut
         )
         return _signed(reply.num_pages)
 
-    def satisfy(self, need: Need, function_id: int = 0) -> int:
+    def satisfy(self, need: PagesNeed, function_id: int = 0) -> int:
         """Ask for the need and give that much, in batches; nothing when there is none (C8). Tell how many pages.
 
         Raises:
@@ -149,7 +131,7 @@ class PageLedger:
         return self._channel.prepare(
             Opcode.MANAGE_PAGES,
             ManagePagesIn.new(
-                op_mod=Manage.GIVE,
+                op_mod=PagesTransfer.ALLOCATION_SUCCESS,
                 function_id=function_id,
                 input_num_entries=len(pages),
                 pas=[page.iova for page in pages],
@@ -163,7 +145,7 @@ class PageLedger:
         """MANAGE_PAGES(take) with room for `count` addresses."""
         return self._channel.prepare(
             Opcode.MANAGE_PAGES,
-            ManagePagesIn.new(op_mod=Manage.TAKE, function_id=function_id, input_num_entries=count),
+            ManagePagesIn.new(op_mod=PagesTransfer.HCA_RETURN_PAGES, function_id=function_id, input_num_entries=count),
             ManagePagesOut,
             room=ManagePagesOut.SIZE + 8 * count,
             apply=lambda reply: self._came_back(function_id, reply),
@@ -173,7 +155,7 @@ class PageLedger:
         """MANAGE_PAGES(allocation failed): what waits for pages ends with "no resources" (B9)."""
         return self._channel.prepare(
             Opcode.MANAGE_PAGES,
-            ManagePagesIn.new(op_mod=Manage.ALLOCATION_FAIL, function_id=function_id),
+            ManagePagesIn.new(op_mod=PagesTransfer.ALLOCATION_FAIL, function_id=function_id),
             ManagePagesOut,
         )
 

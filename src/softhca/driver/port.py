@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TypeVar
 
 from softhca.driver.cmd import CommandChannel
@@ -15,8 +14,17 @@ from softhca.prm.hca_vport import (
 )
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
-from softhca.prm.registers import AccessRegisterIn, AccessRegisterOut, PmtuReg, PtysReg
-from softhca.prm.roce import SetRoceAddressIn, SetRoceAddressOut
+from softhca.prm.qp import Mtu
+from softhca.prm.registers import (
+    AccessRegisterIn,
+    AccessRegisterOut,
+    PmtuReg,
+    ProtoMask,
+    PtysReg,
+    RegisterAccess,
+    RegisterId,
+)
+from softhca.prm.roce import RoceL3Type, RoceVersion, SetRoceAddressIn, SetRoceAddressOut
 from softhca.prm.vport import (
     ModifyNicVportContextIn,
     ModifyNicVportContextOut,
@@ -24,25 +32,10 @@ from softhca.prm.vport import (
     QueryNicVportContextOut,
     QueryVportStateIn,
     QueryVportStateOut,
+    VportState,
 )
 
-READ = 1
-UP = 1
-ROCE_V2 = 2
-_L3_IPV6 = 1
-_PROTOCOL_IB = 1
-_PROTOCOL_ETHERNET = 4
-_MTU_4096 = 5
-_MTU_1024 = 3
-
 Register = TypeVar("Register", bound=Layout)
-
-
-class RegisterId(IntEnum):
-    """Registers that the driver reads; not BAR offsets (E5)."""
-
-    PMTU = 0x5003
-    PTYS = 0x5004
 
 
 @dataclass(frozen=True)
@@ -83,23 +76,23 @@ def read_register(channel: CommandChannel, register: RegisterId, layout: type[Re
     """
     payload = layout.pack(**index)
     words = [int.from_bytes(payload[at : at + 4], "big") for at in range(0, len(payload), 4)]
-    request = AccessRegisterIn.new(op_mod=READ, register_id=register, register_data=words)
+    request = AccessRegisterIn.new(op_mod=RegisterAccess.READ, register_id=register, register_data=words)
     reply = channel.execute(Opcode.ACCESS_REG, request, AccessRegisterOut, room=AccessRegisterOut.SIZE + len(payload))
     return layout(bytearray(bytes(reply)[AccessRegisterOut.SIZE :]))
 
 
 def set_up(channel: CommandChannel, *, ethernet: bool, roce: bool, number: int = 1) -> Port:
     """Query a port and give it what its transport needs: on Ethernet RoCE enabled and an address (C11)."""
-    protocol = _PROTOCOL_ETHERNET if ethernet else _PROTOCOL_IB
+    protocol = ProtoMask.EN if ethernet else ProtoMask.IB
     link = read_register(channel, RegisterId.PTYS, PtysReg, local_port=number, proto_mask=protocol)
     vport = channel.execute(Opcode.QUERY_VPORT_STATE, QueryVportStateIn.new(), QueryVportStateOut)
-    up = vport.state == UP
+    up = vport.state == VportState.UP
     if ethernet:
         mac = _mac(channel)
         gid = _link_local(mac)
         if roce:
             _enable_roce(channel, mac, gid, number)
-        return Port(number, True, link.eth_proto_oper != 0, up, 0, mac, gid, _MTU_1024, link.eth_proto_oper)
+        return Port(number, True, link.eth_proto_oper != 0, up, 0, mac, gid, Mtu.BYTES_1K, link.eth_proto_oper)
     reply = channel.execute(Opcode.QUERY_HCA_VPORT_CONTEXT, QueryHcaVportContextIn.new(), QueryHcaVportContextOut)
     lid = reply.hca_vport_context.lid
     mtu = _mtu(channel, number)
@@ -109,7 +102,7 @@ def set_up(channel: CommandChannel, *, ethernet: bool, roce: bool, number: int =
 def _mtu(channel: CommandChannel, number: int) -> int:
     """The code of the port's operational MTU (InfiniBand: 256 to 4096 bytes)."""
     pmtu = read_register(channel, RegisterId.PMTU, PmtuReg, local_port=number)
-    return min(_MTU_4096, max(1, pmtu.oper_mtu.bit_length() - 8))
+    return min(Mtu.BYTES_4K, max(1, pmtu.oper_mtu.bit_length() - 8))
 
 
 def _gid(channel: CommandChannel) -> bytes:
@@ -143,8 +136,8 @@ def _enable_roce(channel: CommandChannel, mac: int, gid: bytes, number: int) -> 
             "source_l3_address": list(gid),
             "source_mac_47_32": mac >> 32,
             "source_mac_31_0": mac & 0xFFFF_FFFF,
-            "roce_l3_type": _L3_IPV6,
-            "roce_version": ROCE_V2,
+            "roce_l3_type": RoceL3Type.IPV6,
+            "roce_version": RoceVersion.V2,
         },
     )
     channel.execute(Opcode.SET_ROCE_ADDRESS, address, SetRoceAddressOut)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from softhca.driver.cmd import CommandChannel
 from softhca.driver.cq import CompletionQueue
@@ -22,29 +21,21 @@ from softhca.prm.qp import (
     DestroyQpOut,
     Init2rtrQpIn,
     Init2rtrQpOut,
+    PathMigration,
+    QpState,
     QueryQpIn,
     QueryQpOut,
     Rst2initQpIn,
     Rst2initQpOut,
     Rtr2rtsQpIn,
     Rtr2rtsQpOut,
+    ServiceType,
 )
 from softhca.prm.wqe import SEGMENT, WQEBB, WqeCtrlSeg, WqeDataSeg, WqeOpcode, WqeRaddrSeg
 
 RECEIVE_STRIDE = 16
 """Bytes of a receive WQE: one data segment."""
 _COMPLETION_ALWAYS = 2
-_MIGRATED = 3
-_RC = 0
-
-
-class QpState(IntEnum):
-    """States of a QP as the host follows them (G3)."""
-
-    RST = 0
-    INIT = 1
-    RTR = 2
-    RTS = 3
 
 
 @dataclass(frozen=True)
@@ -100,8 +91,8 @@ class QueuePair:
         self.doorbell_record = Buffer(machine, 8)
         request = CreateQpIn.new(
             qpc={
-                "st": _RC,
-                "pm_state": _MIGRATED,
+                "st": ServiceType.RC,
+                "pm_state": PathMigration.MIGRATED,
                 "pd": pd.number,
                 "uar_page": uar.number,
                 "cqn_snd": send_cq.number,
@@ -131,7 +122,7 @@ class QueuePair:
     def to_init(self) -> None:
         """RST2INIT_QP: its port, and what remote requests it accepts."""
         qpc = {
-            "pm_state": _MIGRATED,
+            "pm_state": PathMigration.MIGRATED,
             "rre": 1,
             "rwe": 1,
             "primary_address_path": {"pkey_index": 0, "vhca_port_num": self._port.number},
