@@ -41,11 +41,32 @@ class CqeSyndrome(IntEnum):
     REMOTE_ABORTED_ERR = 0x22
 
 
+class CqeLro(Layout, size=0x08, manual="Completion queue entry, large receive offload"):
+    """What a CQE says of merged TCP segments."""
+
+    tcppsh_abort_dupack = bits(0x00, 31, 24)
+    min_ttl = bits(0x00, 23, 16)
+    tcp_win = bits(0x00, 15, 0)
+    ack_seq_num = bits(0x04, 31, 0)
+
+
+class CqeShampo(Layout, size=0x08, manual="Completion queue entry, header split"):
+    """What a CQE says of a header that was split from its data."""
+
+    flush = bits(0x00, 26)
+    match = bits(0x00, 25)
+    header_size = bits(0x00, 23, 16)
+    header_entry_index = bits(0x00, 15, 0)
+    data_offset = bits(0x04, 31, 0)
+
+
 class Cqe64(Layout, size=0x40, manual="Completion queue entry, 64 bytes"):
     """Completion queue entry, 64 bytes."""
 
     tls_outer_l3_tunneled = bits(0x00, 31, 24)
     wqe_id = bits(0x00, 15, 0)
+    lro = nested(0x04, CqeLro)
+    shampo = nested(0x04, CqeShampo)
     rss_hash_result = bits(0x0C, 31, 0)
     rss_hash_type = bits(0x10, 31, 24)
     ml_path = bits(0x10, 23, 16)
@@ -89,3 +110,19 @@ class Cqe128(Layout, size=0x80, manual="Completion queue entry, 128 bytes"):
 
     inline_data = raw(0x00, 0x40)
     cqe64 = nested(0x40, Cqe64)
+
+
+class SigErrCqe(Layout, size=0x40, manual="Completion queue entry with signature error"):
+    """Signature error completion queue entry, 64 bytes."""
+
+    expected_trans_sig = bits(0x10, 31, 0)
+    actual_trans_sig = bits(0x14, 31, 0)
+    expected_reftag = bits(0x18, 31, 0)
+    actual_reftag = bits(0x1C, 31, 0)
+    syndrome = bits(0x20, 31, 16)
+    mkey = bits(0x24, 31, 0)
+    err_offset = u64(0x28)
+    qpn = bits(0x38, 31, 0)
+    signature = bits(0x3C, 15, 8)
+    opcode = bits(0x3C, 7, 4, CqeOpcode)
+    owner = bits(0x3C, 0)

@@ -2,7 +2,7 @@
 
 from enum import IntEnum, unique
 
-from softhca.prm.layout import Layout, bits, nested
+from softhca.prm.layout import Layout, array, bits, nested, u64
 
 
 @unique
@@ -36,6 +36,7 @@ class HealthSyndrome(IntEnum):
 class HealthBuffer(Layout, size=0x40):
     """Health buffer: what a device that is not well says about itself."""
 
+    assert_var = array(0x00, 6, 32)
     assert_existptr = bits(0x20, 31, 0)
     assert_callra = bits(0x24, 31, 0)
     time = bits(0x2C, 31, 0)
@@ -67,6 +68,15 @@ class InitialSeg(Layout, size=0x400C):
     embedded_cpu = bits(0x1FC, 23)
     health_buffer = nested(0x200, HealthBuffer)
     no_dram_nic_offset = bits(0x240, 31, 0)
+    cmd_exec_to = bits(0xFF8, 31, 0)
+    cmd_q_init_to = bits(0xFFC, 31, 0)
+    internal_timer_h = bits(0x1000, 31, 0)
+    internal_timer_l = bits(0x1004, 31, 0)
     clear_int = bits(0x100C, 0)
     health_syndrome = bits(0x1010, 31, 24, HealthSyndrome)
     health_counter = bits(0x1010, 23, 0)
+    real_time_h = bits(0x1040, 31, 0)
+    real_time_l = bits(0x1044, 31, 0)
+    ieee1588_clk = u64(0x2000)
+    ieee1588_clk_type = bits(0x2008, 31, 0)
+    clr_intx = bits(0x200C, 31, 0)

@@ -103,8 +103,9 @@ class WqeXrcSeg(Layout, size=0x10, manual="WQE, XRC segment"):
 
 
 class BaseAv(Layout, size=0x10, manual="WQE, datagram segment, base"):
-    """Address vector without a global route."""
+    """Address vector without a global route; a DC address has a key of 64 bits in place of the Q key."""
 
+    dc_key = u64(0x00)
     qkey = bits(0x00, 31, 0)
     dqp_dct = bits(0x08, 31, 0)
     stat_rate_sl = bits(0x0C, 31, 24)
@@ -133,6 +134,26 @@ class WqeUmrCtrlSeg(Layout, size=0x30, manual="WQE, UMR control segment"):
     xlt_offset_47_16 = bits(0x10, 31, 0)
 
 
+class Mtt(Layout, size=0x08, manual="Memory translation table entry"):
+    """Memory translation table entry: an address with the write and read permissions in bits 1 and 0."""
+
+    ptag = u64(0x00)
+
+
+class Klm(Layout, size=0x10, manual="Indirect memory key entry (KLM)"):
+    """Entry of an indirect memory key with a length of its own; a KSM has a length of 0 here."""
+
+    bcount = bits(0x00, 31, 0)
+    key = bits(0x04, 31, 0)
+    va = u64(0x08)
+
+
+class WqeSignatureSeg(Layout, size=0x10, manual="Receive WQE, signature segment"):
+    """Signature segment of a receive WQE."""
+
+    signature = bits(0x04, 31, 24)
+
+
 class WqeSrqNextSeg(Layout, size=0x10, manual="SRQ WQE, next segment"):
     """Next segment of an SRQ WQE: links the free list."""
 
@@ -153,3 +174,6 @@ class WqeEthSeg(Layout, size=0x10, manual="WQE, Ethernet segment"):
     flow_table_metadata = bits(0x08, 31, 0)
     inline_hdr_sz = bits(0x0C, 31, 16)
     inline_hdr_start = bits(0x0C, 15, 0)
+    insert_type = bits(0x0C, 31, 16)
+    insert_vlan_tci = bits(0x0C, 15, 0)
+    trailer = bits(0x0C, 31, 0)
