@@ -116,7 +116,7 @@ def described(fields: object) -> Iterator[tuple[str, str]]:
     """Field and what is answered for it, in words."""
     assert isinstance(fields, dict)
     for field, most in fields.items():
-        yield field, "as the profile says" if most is None else f"at most {most}"
+        yield field, str(most)
 
 
 def conformance() -> str:

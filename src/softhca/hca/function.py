@@ -15,6 +15,7 @@ from softhca.hca.pd import ProtectionDomain, TransportDomain, Xrcd
 from softhca.hca.qp import Qp
 from softhca.hca.srq import ReceivePool
 from softhca.hca.uar import Uar
+from softhca.hca.vport import Vport
 from softhca.prm.events import EventType
 
 FIRST_UAR = 0x10
@@ -58,6 +59,7 @@ class Function:
         self.receive_pools: Table[ReceivePool] = Table("SRQ", icm, limit=1 << caps.log_max_srq, first=1, size=1 << 24)
         self.qps: Table[Qp] = Table("QP", icm, limit=1 << caps.log_max_qp, first=0x40, size=1 << 24)
         self.event_map: dict[EventType, Eq] = {}
+        self.vport = Vport(self.device.port)
 
     @property
     def dma(self) -> DmaSpace:

@@ -318,7 +318,9 @@ def _merged(path: Path, where: str, base: dict[str, Any], over: dict[str, Any]) 
         old = base.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
             if "source" in old and "source" not in value:
-                raise ProfileError(f"{path}: {where}{key}: the key source is missing: where do these figures come from?")
+                raise ProfileError(
+                    f"{path}: {where}{key}: the key source is missing: where do these figures come from?"
+                )
             result[key] = _merged(path, f"{where}{key}.", old, value)
         else:
             result[key] = value
@@ -358,7 +360,7 @@ def _group(path: Path, where: str, kind: type[G], table: dict[str, Any]) -> G:
             raise ProfileError(f"{path}: {where}: the key {name} is missing")
         text = item.type == "str"
         value = values[name]
-        if text != isinstance(value, str) or not text and type(value) is not int:
+        if text != isinstance(value, str) or (not text and type(value) is not int):
             raise ProfileError(f"{path}: {where}.{name} = {value!r}: {'a text' if text else 'an integer'} is needed")
         if not text:
             low, high = RANGES.get(f"{where}.{name}", (1, 4096))

@@ -1,0 +1,124 @@
+"""The InfiniBand side of a function's vport: context, GID table, P_Key table (C11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from softhca.hca.command import command
+from softhca.hca.errors import CommandError
+from softhca.hca.port import Port, PortState
+from softhca.hca.vport import VportAdmin, own_vport
+from softhca.prm.hca_vport import (
+    ModifyHcaVportContextIn,
+    ModifyHcaVportContextOut,
+    QueryHcaVportContextIn,
+    QueryHcaVportContextOut,
+    QueryHcaVportGidIn,
+    QueryHcaVportGidOut,
+    QueryHcaVportPkeyIn,
+    QueryHcaVportPkeyOut,
+)
+from softhca.prm.opcodes import Opcode
+from softhca.prm.smp import PortCapability
+from softhca.prm.syndromes import Syndrome
+from softhca.prm.syndromes import ports as syndromes
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+
+WHOLE_TABLE = 0xFFFF
+
+
+def gid_table_length(gid_table_size: int) -> int:
+    """Entries of the GID table, from the capability."""
+    return 8 << gid_table_size
+
+
+def pkey_table_length(pkey_table_size: int) -> int:
+    """Entries of the P_Key table, from the capability."""
+    return 128 << pkey_table_size
+
+
+Request = QueryHcaVportContextIn | ModifyHcaVportContextIn | QueryHcaVportGidIn | QueryHcaVportPkeyIn
+
+
+def _own_port(fn: Function, request: Request) -> Port:
+    """Check that the command is about the function's own vport on the InfiniBand port."""
+    own_vport(request.other_vport, request.vport_number)
+    port = fn.device.port
+    if not port.infiniband:
+        raise CommandError(syndromes.NOT_INFINIBAND)
+    if request.port_num not in (0, port.number):
+        raise CommandError(syndromes.NO_SUCH_PORT, f"port_num {request.port_num}, allowed are 0 and {port.number}")
+    return port
+
+
+@command(
+    Opcode.QUERY_HCA_VPORT_CONTEXT,
+    QueryHcaVportContextIn,
+    QueryHcaVportContextOut,
+    partial="own vport; no violation counters",
+)
+def query_hca_vport_context(fn: Function, request: QueryHcaVportContextIn, reply: QueryHcaVportContextOut) -> None:
+    """State and addresses of the vport."""
+    port, context = _own_port(fn, request), reply.hca_vport_context
+    context.has_smi = 1
+    context.port_physical_state = port.physical_state
+    context.port_state = port.state
+    context.vport_state = PortState.DOWN if fn.vport.admin is VportAdmin.DOWN else port.state
+    context.vport_state_policy = fn.vport.admin
+    context.system_image_guid = context.port_guid = context.node_guid = port.guid
+    context.cap_mask1 = port.capability_mask
+    context.cap_mask1_field_select = port.CHANGEABLE_CAPABILITIES
+    context.lid = port.lid
+    context.sm_lid = port.sm_lid
+
+
+@command(
+    Opcode.MODIFY_HCA_VPORT_CONTEXT,
+    ModifyHcaVportContextIn,
+    ModifyHcaVportContextOut,
+    partial="own vport; capability mask only",
+)
+def modify_hca_vport_context(fn: Function, request: ModifyHcaVportContextIn, reply: ModifyHcaVportContextOut) -> None:
+    """Change bits of the capability mask: those that cap_mask1_field_select names."""
+    port, context = _own_port(fn, request), request.hca_vport_context
+    if context.field_select:
+        raise CommandError(syndromes.HCA_VPORT_FIELD_FIXED, f"field_select {context.field_select:#x}, allowed is 0")
+    select = context.cap_mask1_field_select
+    if select & ~port.CHANGEABLE_CAPABILITIES or context.cap_mask2_field_select:
+        raise CommandError(
+            syndromes.CAP_MASK_FIXED,
+            f"cap_mask1_field_select {select:#x}, cap_mask2_field_select {context.cap_mask2_field_select:#x}; "
+            f"allowed are {port.CHANGEABLE_CAPABILITIES:#x} and 0",
+        )
+    port.capability_mask = PortCapability(port.capability_mask & ~select | context.cap_mask1 & select)
+
+
+def _indices(index: int, length: int, room: int, beyond: Syndrome, field: str) -> range:
+    """The entries that a query asks for."""
+    wanted = range(length) if index == WHOLE_TABLE else range(index, index + 1)
+    if wanted.stop > length:
+        raise CommandError(beyond, f"{field} {index}, table of {length}")
+    if len(wanted) > room:
+        raise CommandError(syndromes.TABLE_NO_ROOM, f"{field} {index:#x}: room for {room} of {len(wanted)} entries")
+    return wanted
+
+
+@command(Opcode.QUERY_HCA_VPORT_GID, QueryHcaVportGidIn, QueryHcaVportGidOut, partial="own vport")
+def query_hca_vport_gid(fn: Function, request: QueryHcaVportGidIn, reply: QueryHcaVportGidOut) -> None:
+    """An entry of the GID table, or the whole table (index 0xffff)."""
+    port = _own_port(fn, request)
+    length = gid_table_length(fn.caps.general.gid_table_size)
+    wanted = _indices(request.gid_index, length, len(reply.gid), syndromes.GID_INDEX, "gid_index")
+    reply.gids_num = len(wanted)
+    reply.gid.assign([port.gid(index) for index in wanted])
+
+
+@command(Opcode.QUERY_HCA_VPORT_PKEY, QueryHcaVportPkeyIn, QueryHcaVportPkeyOut, partial="own vport")
+def query_hca_vport_pkey(fn: Function, request: QueryHcaVportPkeyIn, reply: QueryHcaVportPkeyOut) -> None:
+    """An entry of the P_Key table, or the whole table (index 0xffff)."""
+    port = _own_port(fn, request)
+    length = pkey_table_length(fn.caps.general.pkey_table_size)
+    wanted = _indices(request.pkey_index, length, len(reply.pkey), syndromes.PKEY_INDEX, "pkey_index")
+    reply.pkey.assign([{"pkey": port.pkey(index)} for index in wanted])

@@ -1,0 +1,182 @@
+"""The physical port: link, addresses, MTU and tables that registers, vports and MADs share (C11)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from softhca.hca.profile import PortType, Profile
+from softhca.prm.smp import PortCapability
+
+IB_MTUS = (256, 512, 1024, 2048, 4096)
+ETHERNET_MIN_MTU = 68
+LINK_LOCAL_PREFIX = 0xFE80_0000_0000_0000
+DEFAULT_PKEY = 0xFFFF
+NODE_DESCRIPTION_BYTES = 64
+
+
+class AdminStatus(IntEnum):
+    """PAOS admin_status and oper_status."""
+
+    UP = 1
+    DOWN = 2
+
+
+class PortState(IntEnum):
+    """Logical state of an InfiniBand port (PortInfo.PortState)."""
+
+    DOWN = 1
+    INIT = 2
+    ARMED = 3
+    ACTIVE = 4
+
+
+class PhysicalState(IntEnum):
+    """Physical state of a port (PortInfo.PortPhysicalState)."""
+
+    POLLING = 2
+    DISABLED = 3
+    LINK_UP = 5
+
+
+class EventMode(IntEnum):
+    """PAOS `e`: when a change of the operational state raises an event."""
+
+    NONE = 0
+    ALWAYS = 1
+    ONCE = 2
+
+
+class PortEvent(IntEnum):
+    """Sub-type of a port change event."""
+
+    DOWN = 1
+    ACTIVE = 4
+
+
+class Port:
+    """Port 1 of a card.
+
+    The link comes up by itself. An InfiniBand port is ACTIVE with LID 1 from the start: its subnet manager is
+    outside of the model.
+
+    Attributes:
+        number: of the port.
+        kind: its link layer.
+        guid: 64 bits: of the port, the node and the system image.
+        mac: 48 bits.
+        lid, sm_lid: 16 bits, 0 on Ethernet.
+        pkeys: the partition keys that are in use; the rest of the table is 0.
+        node_description: 64 bytes.
+        admin: what software wants the port to be.
+        event_mode: when a change raises an event.
+        mtu: bytes.
+        capability_mask: PortInfo.CapabilityMask.
+    """
+
+    number = 1
+    CHANGEABLE_CAPABILITIES = (
+        PortCapability.IS_SM
+        | PortCapability.CM
+        | PortCapability.SNMP
+        | PortCapability.DEVICE_MANAGEMENT
+        | PortCapability.VENDOR_CLASS
+    )
+    """Bits of the capability mask that tell of the software above, which sets them."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self.figures = profile.port
+        self.kind = profile.port.port_type
+        self.guid = profile.addresses.guid
+        self.mac = profile.addresses.mac
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the state of a card that has just started."""
+        infiniband = self.kind is PortType.IB
+        self.lid = 1 if infiniband else 0
+        self.sm_lid = 1 if infiniband else 0
+        self.pkeys = [DEFAULT_PKEY]
+        text = f"softhca {self._profile.name}".encode("ascii", "replace")
+        self.node_description = text[:NODE_DESCRIPTION_BYTES].ljust(NODE_DESCRIPTION_BYTES, b"\0")
+        self.admin = AdminStatus.UP
+        self.event_mode = EventMode.ALWAYS
+        self.mtu = self.figures.mtu
+        self.capability_mask = PortCapability.SYSTEM_IMAGE_GUID | PortCapability.EXTENDED_SPEEDS
+
+    @property
+    def infiniband(self) -> bool:
+        """Whether the link layer is InfiniBand."""
+        return self.kind is PortType.IB
+
+    @property
+    def up(self) -> bool:
+        """Whether the link is up."""
+        return self.admin is AdminStatus.UP
+
+    @property
+    def state(self) -> PortState:
+        """Logical state."""
+        return PortState.ACTIVE if self.up else PortState.DOWN
+
+    @property
+    def physical_state(self) -> PhysicalState:
+        """Physical state."""
+        return PhysicalState.LINK_UP if self.up else PhysicalState.DISABLED
+
+    @property
+    def max_mtu(self) -> int:
+        """Bytes."""
+        return self.figures.max_mtu
+
+    def allows_mtu(self, mtu: int) -> bool:
+        """Whether the port can have this MTU (bytes)."""
+        if self.infiniband:
+            return mtu in IB_MTUS and mtu <= self.max_mtu
+        return ETHERNET_MIN_MTU <= mtu <= self.max_mtu
+
+    @property
+    def link_width(self) -> int:
+        """Operational width: the widest that the port has, as one bit of PTYS; 0 while the link is down."""
+        return highest_bit(self.figures.ib_link_width) if self.up else 0
+
+    @property
+    def ib_speed(self) -> int:
+        """Operational InfiniBand speed: the highest, as one bit of PTYS; 0 while the link is down."""
+        return highest_bit(self.figures.ib_proto) if self.up else 0
+
+    @property
+    def eth_mode(self) -> int:
+        """Operational Ethernet link mode: the highest, as one bit of PTYS; 0 while the link is down."""
+        return highest_bit(self.figures.eth_proto) if self.up else 0
+
+    @property
+    def ext_eth_mode(self) -> int:
+        """Operational extended Ethernet link mode: the highest, as one bit of PTYS; 0 while the link is down."""
+        return highest_bit(self.figures.ext_eth_proto) if self.up else 0
+
+    def gid(self, index: int) -> bytes:
+        """An entry of the GID table (16 bytes): the first is the link-local one, the others are empty."""
+        if index:
+            return bytes(16)
+        return (LINK_LOCAL_PREFIX << 64 | self.guid).to_bytes(16, "big")
+
+    def pkey(self, index: int) -> int:
+        """An entry of the P_Key table (16 bits)."""
+        return self.pkeys[index] if index < len(self.pkeys) else 0
+
+    def set_admin(self, admin: AdminStatus) -> PortEvent | None:
+        """Want the port up or down; give the event that the change raises, as `event_mode` says."""
+        if admin is self.admin:
+            return None
+        self.admin = admin
+        if self.event_mode is EventMode.NONE:
+            return None
+        if self.event_mode is EventMode.ONCE:
+            self.event_mode = EventMode.NONE
+        return PortEvent.ACTIVE if self.up else PortEvent.DOWN
+
+
+def highest_bit(mask: int) -> int:
+    """The highest bit of `mask` that is set, alone."""
+    return 1 << mask.bit_length() - 1 if mask else 0

@@ -1,0 +1,206 @@
+"""ACCESS_REGISTER and the registers that it reaches (E5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from softhca.hca.command import Stage, command
+from softhca.hca.errors import CommandError
+from softhca.hca.port import AdminStatus, EventMode, Port
+from softhca.prm.device_registers import HostEndiannessReg, NodeDescReg
+from softhca.prm.events import EqePortState, EventType
+from softhca.prm.layout import Layout
+from softhca.prm.opcodes import Opcode
+from softhca.prm.registers import (
+    AccessRegisterIn,
+    AccessRegisterOut,
+    PaosReg,
+    PmlpReg,
+    PmtuReg,
+    PtysReg,
+    PvlcReg,
+)
+from softhca.prm.syndromes import ports as syndromes
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+
+WRITE, READ = 0, 1
+"""op_mod."""
+_PROTOCOL_IB = 1
+_PROTOCOL_ETHERNET = 4
+_ENDIANNESS = (0x00, 0x80)
+
+R = TypeVar("R", bound=Layout)
+Handler = Callable[["Function", R], None]
+"""Takes the register as the host sent it. A read fills it; a write acts on it and leaves the new contents in it."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register.
+
+    Attributes:
+        number: its id; not a BAR offset.
+        name: as the manual has it.
+        layout: its fields; the payload has exactly its size.
+        read, write: handlers, or None when that cannot be done.
+        partial: what of the manual's register is missing, or "".
+    """
+
+    number: int
+    name: str
+    layout: type[Layout]
+    read: Handler[Any] | None
+    write: Handler[Any] | None
+    partial: str = ""
+
+    @property
+    def access(self) -> str:
+        """The methods, in words."""
+        return ", ".join(word for word, handler in (("read", self.read), ("write", self.write)) if handler is not None)
+
+
+def _port(fn: Function, local_port: int) -> Port:
+    port: Port = fn.device.port
+    if local_port != port.number:
+        raise CommandError(syndromes.BAD_LOCAL_PORT, f"local_port {local_port}, allowed is {port.number}")
+    return port
+
+
+def _write_endianness(fn: Function, register: HostEndiannessReg) -> None:
+    """Nothing depends on it: what the device writes to memory has a defined order."""
+    if register.he not in _ENDIANNESS:
+        raise CommandError(syndromes.BAD_ENDIANNESS, f"he {register.he:#x}, allowed are 0x0 and 0x80")
+
+
+def _read_node_desc(fn: Function, register: NodeDescReg) -> None:
+    register.desc = fn.device.port.node_description
+
+
+def _write_node_desc(fn: Function, register: NodeDescReg) -> None:
+    fn.device.port.node_description = register.desc
+
+
+def _read_ptys(fn: Function, register: PtysReg) -> None:
+    """Speeds and widths: capability, what software wants (all of it), and what is in use."""
+    port = _port(fn, register.local_port)
+    if register.plane_ind:
+        raise CommandError(syndromes.BAD_PLANE, f"plane_ind {register.plane_ind}, allowed is 0")
+    if not register.proto_mask & (_PROTOCOL_IB if port.infiniband else _PROTOCOL_ETHERNET):
+        raise CommandError(syndromes.WRONG_PROTOCOL, f"proto_mask {register.proto_mask}, port is {port.kind.name}")
+    figures = port.figures
+    register.data_rate_oper = figures.data_rate if port.up else 0
+    register.ib_link_width_capability = register.ib_link_width_admin = figures.ib_link_width
+    register.ib_link_width_oper = port.link_width
+    register.ib_proto_capability = register.ib_proto_admin = figures.ib_proto
+    register.ib_proto_oper = port.ib_speed
+    register.eth_proto_capability = register.eth_proto_admin = figures.eth_proto
+    register.eth_proto_oper = port.eth_mode
+    register.ext_eth_proto_capability = register.ext_eth_proto_admin = figures.ext_eth_proto
+    register.ext_eth_proto_oper = port.ext_eth_mode
+
+
+def _read_pmtu(fn: Function, register: PmtuReg) -> None:
+    port = _port(fn, register.local_port)
+    register.max_mtu = port.max_mtu
+    register.admin_mtu = register.oper_mtu = port.mtu
+
+
+def _write_pmtu(fn: Function, register: PmtuReg) -> None:
+    port = _port(fn, register.local_port)
+    if not port.allows_mtu(register.admin_mtu):
+        raise CommandError(syndromes.BAD_PORT_MTU, f"admin_mtu {register.admin_mtu}, at most {port.max_mtu}")
+    port.mtu = register.admin_mtu
+    _read_pmtu(fn, register)
+
+
+def _read_pvlc(fn: Function, register: PvlcReg) -> None:
+    port = _port(fn, register.local_port)
+    register.vl_hw_cap = register.vl_admin = port.figures.vl_hw_cap
+    register.vl_operational = port.figures.vl_hw_cap if port.up else 0
+
+
+def _swid(register: PaosReg) -> None:
+    if register.swid:
+        raise CommandError(syndromes.BAD_SWID, f"swid {register.swid}, allowed is 0")
+
+
+def _read_paos(fn: Function, register: PaosReg) -> None:
+    port = _port(fn, register.local_port)
+    _swid(register)
+    register.admin_status = port.admin
+    register.oper_status = AdminStatus.UP if port.up else AdminStatus.DOWN
+    register.e = port.event_mode
+
+
+def _write_paos(fn: Function, register: PaosReg) -> None:
+    """Set what is enabled: admin_status by ase, the event mode by ee."""
+    port = _port(fn, register.local_port)
+    _swid(register)
+    if register.ase and register.admin_status not in list(AdminStatus):
+        raise CommandError(syndromes.BAD_ADMIN_STATUS, f"admin_status {register.admin_status}, allowed are 1 and 2")
+    if register.ee and register.e not in list(EventMode):
+        raise CommandError(syndromes.BAD_EVENT_MODE, f"e {register.e}, allowed are 0, 1 and 2")
+    if register.ee:
+        port.event_mode = EventMode(register.e)
+    if register.ase:
+        event = port.set_admin(AdminStatus(register.admin_status))
+        if event is not None:
+            fn.event(EventType.PORT_CHANGE, EqePortState.pack(port=port.number << 4), event)
+    _read_paos(fn, register)
+
+
+def _read_pmlp(fn: Function, register: PmlpReg) -> None:
+    """Lane n of the port is lane n of module 0."""
+    port = _port(fn, register.local_port)
+    register.width = port.figures.lanes
+    for lane in range(port.figures.lanes):
+        setattr(register, f"lane{lane}_module_mapping", lane << 24 | lane << 16)
+
+
+REGISTERS: dict[int, Register] = {
+    register.number: register
+    for register in (
+        Register(0x5002, "PMLP", PmlpReg, _read_pmlp, None, "not writable"),
+        Register(0x5003, "PMTU", PmtuReg, _read_pmtu, _write_pmtu),
+        Register(0x5004, "PTYS", PtysReg, _read_ptys, None, "not writable: the port takes its highest speed"),
+        Register(0x5006, "PAOS", PaosReg, _read_paos, _write_paos, "admin_status 1 and 2"),
+        Register(0x500F, "PVLC", PvlcReg, _read_pvlc, None, "not writable"),
+        Register(0x6001, "NODE_DESC", NodeDescReg, _read_node_desc, _write_node_desc),
+        Register(0x7004, "HOST_ENDIANNESS", HostEndiannessReg, None, _write_endianness),
+    )
+}
+"""Every register by its id."""
+
+
+@command(
+    Opcode.ACCESS_REG,
+    AccessRegisterIn,
+    AccessRegisterOut,
+    op_mods=(WRITE, READ),
+    stages=(Stage.READY, Stage.INITIALIZED),
+    partial="the registers of the table below",
+)
+def access_register(fn: Function, request: AccessRegisterIn, reply: AccessRegisterOut) -> None:
+    """Read or write a register; a write answers the new contents, as far as the output has room for them."""
+    register = REGISTERS.get(request.register_id)
+    if register is None:
+        raise CommandError(syndromes.UNKNOWN_REGISTER, f"register_id {request.register_id:#x}")
+    reading = request.op_mod == READ
+    handler = register.read if reading else register.write
+    if handler is None:
+        missing = syndromes.REGISTER_NOT_READABLE if reading else syndromes.REGISTER_NOT_WRITABLE
+        raise CommandError(missing, f"{register.name}: it has {register.access}")
+    size, payload = register.layout.SIZE, bytes(request)[AccessRegisterIn.SIZE :]
+    if len(payload) != size:
+        raise CommandError(syndromes.REGISTER_SHORT, f"{register.name}: {len(payload)} bytes, {size} needed")
+    room = len(reply.register_data) * 4
+    if reading and room < size:
+        raise CommandError(syndromes.REGISTER_NO_ROOM, f"{register.name}: {room} bytes, {size} needed")
+    contents = register.layout(bytearray(payload))
+    handler(fn, contents)
+    data = bytes(contents)[: room - room % 4]
+    reply.register_data.assign([int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)])
