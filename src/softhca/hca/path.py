@@ -18,6 +18,6 @@ def peer_of(fn: Function, qp: Qp) -> Qp | None:
 
 
 def leads_back(fn: Function, path: Path) -> bool:
-    """Whether a path ends at this function's own port."""
-    own: bool = fn.device.port.is_own(path.lid, path.gid if path.has_gid else None, path.mac)
-    return own
+    """Whether a path ends at this function's own vport, and the link is up."""
+    port = fn.device.port
+    return fn.vport.up(port) and fn.vport.is_own(port, path.lid, path.gid if path.has_gid else None, path.mac)
