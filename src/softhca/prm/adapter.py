@@ -1,12 +1,14 @@
 """QUERY_ADAPTER: identity of the adapter."""
 
 from softhca.prm.layout import Layout, array, bits, nested
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 class QueryAdapterIn(Layout, size=0x10):
     """QUERY_ADAPTER: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
 
 
@@ -22,6 +24,6 @@ class QueryAdapterParamBlock(Layout, size=0x100):
 class QueryAdapterOut(Layout, size=0x110):
     """QUERY_ADAPTER: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     query_adapter_struct = nested(0x10, QueryAdapterParamBlock)

@@ -5,22 +5,28 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
     cmd,
     cq,
     cqe,
+    device_registers,
     eq,
     events,
+    flow_table_cap,
     function,
     hca_cap,
     hca_vport,
     init_segment,
     mad,
     mkey,
+    offload_cap,
     pages,
     pd,
+    ppcnt,
     q_counter,
     qp,
     registers,
     roce,
+    smp,
     special_contexts,
     srq,
+    transport_cap,
     uar,
     vport,
     wqe,
@@ -28,12 +34,19 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
 from softhca.prm.layout import LAYOUTS, Layout
 from softhca.prm.opcodes import Opcode
 
+NAMES = {
+    Opcode.SQD_RTS_QP: "sqd2rts_qp",
+    Opcode.TO_ERR_QP: "qp_2err",
+    Opcode.TO_RST_QP: "qp_2rst",
+    Opcode.ACCESS_REG: "access_register",
+}
+"""Commands whose layouts are not named after their opcode."""
+
 
 def _commands() -> dict[Opcode, tuple[type[Layout], type[Layout]]]:
     found = {}
     for opcode in Opcode:
-        stem = opcode.name.lower()
-        stem = {"to_err_qp": "qp_2err", "to_rst_qp": "qp_2rst", "access_reg": "access_register"}.get(stem, stem)
+        stem = NAMES.get(opcode, opcode.name.lower())
         request, reply = LAYOUTS.get(f"{stem}_in"), LAYOUTS.get(f"{stem}_out")
         if request is not None and reply is not None:
             found[opcode] = (request, reply)

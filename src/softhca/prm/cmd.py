@@ -1,6 +1,8 @@
 """The command entry and the mailbox (manual: command interface; struct mlx5_cmd_layout, mlx5_cmd_prot_block)."""
 
 from softhca.prm.layout import Layout, bits, raw, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 ENTRY_TYPE_PCIE = 0x7
 """Command entry type: PCIe command transport."""
@@ -38,7 +40,7 @@ class CmdProtBlock(Layout, size=0x240, manual="Command interface, mailbox"):
 class InputHeader(Layout, size=0x08, manual="Command interface, command input"):
     """What the input of every command begins with."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
 
@@ -46,5 +48,5 @@ class InputHeader(Layout, size=0x08, manual="Command interface, command input"):
 class OutputHeader(Layout, size=0x08, manual="Command interface, command output"):
     """What the output of every command begins with."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)

@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -87,7 +89,7 @@ class Cqc(Layout, size=0x40):
 class CreateCqIn(Layout, size=0x110):
     """CREATE_CQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     cq_context = nested(0x10, Cqc)
@@ -98,7 +100,7 @@ class CreateCqIn(Layout, size=0x110):
 class CreateCqOut(Layout, size=0x10):
     """CREATE_CQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     cqn = bits(0x08, 23, 0)
 
@@ -106,7 +108,7 @@ class CreateCqOut(Layout, size=0x10):
 class DestroyCqIn(Layout, size=0x10):
     """DESTROY_CQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     cqn = bits(0x08, 23, 0)
@@ -115,14 +117,14 @@ class DestroyCqIn(Layout, size=0x10):
 class DestroyCqOut(Layout, size=0x10):
     """DESTROY_CQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryCqIn(Layout, size=0x10):
     """QUERY_CQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     cqn = bits(0x08, 23, 0)
 
@@ -130,7 +132,7 @@ class QueryCqIn(Layout, size=0x10):
 class QueryCqOut(Layout, size=0x110):
     """QUERY_CQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     cq_context = nested(0x10, Cqc)
     pas = array(0x110, None, 64)
@@ -158,7 +160,7 @@ class ModifyFieldSelectResizeFieldSelectAuto(Layout, size=0x4):
 class ModifyCqIn(Layout, size=0x110):
     """MODIFY_CQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0, ModifyCqOperation)
     cqn = bits(0x08, 23, 0)
@@ -171,5 +173,5 @@ class ModifyCqIn(Layout, size=0x110):
 class ModifyCqOut(Layout, size=0x10):
     """MODIFY_CQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)

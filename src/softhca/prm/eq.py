@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -40,7 +42,7 @@ class Eqc(Layout, size=0x40):
 class CreateEqIn(Layout, size=0x110):
     """CREATE_EQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     eq_context_entry = nested(0x10, Eqc)
@@ -51,7 +53,7 @@ class CreateEqIn(Layout, size=0x110):
 class CreateEqOut(Layout, size=0x10):
     """CREATE_EQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     eq_number = bits(0x08, 7, 0)
 
@@ -59,7 +61,7 @@ class CreateEqOut(Layout, size=0x10):
 class DestroyEqIn(Layout, size=0x10):
     """DESTROY_EQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     eq_number = bits(0x08, 7, 0)
 
@@ -67,14 +69,14 @@ class DestroyEqIn(Layout, size=0x10):
 class DestroyEqOut(Layout, size=0x10):
     """DESTROY_EQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryEqIn(Layout, size=0x10):
     """QUERY_EQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     eq_number = bits(0x08, 7, 0)
 
@@ -82,7 +84,7 @@ class QueryEqIn(Layout, size=0x10):
 class QueryEqOut(Layout, size=0x110):
     """QUERY_EQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     eq_context_entry = nested(0x10, Eqc)
     event_bitmask = u64(0x58)

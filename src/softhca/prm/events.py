@@ -233,17 +233,7 @@ class EvData(Layout, size=0x1C, manual="Event queue entry, event data"):
     obj_change = nested(0x00, EqeObjChange)
 
 
-class Eqe(Layout, size=0x40, manual="Event queue entry"):
-    """Event queue entry."""
-
-    type = bits(0x00, 23, 16, EventType)
-    sub_type = bits(0x00, 7, 0)
-    data = nested(0x20, EvData)
-    signature = bits(0x3C, 15, 8)
-    owner = bits(0x3C, 0)
-
-
-EVENT_DATA = {
+EVENT_DATA: dict[int, str] = {
     EventType.COMP: "comp",
     EventType.PATH_MIG: "qp_srq",
     EventType.COMM_EST: "qp_srq",
@@ -274,3 +264,17 @@ EVENT_DATA = {
     EventType.OBJECT_CHANGE: "obj_change",
 }
 """Type of an event -> the field of EvData that describes it; a type that is not here has none."""
+
+
+class Eqe(Layout, size=0x40, manual="Event queue entry"):
+    """Event queue entry."""
+
+    type = bits(0x00, 23, 16, EventType)
+    sub_type = bits(0x00, 7, 0)
+    data = nested(0x20, EvData)
+    signature = bits(0x3C, 15, 8)
+    owner = bits(0x3C, 0)
+
+    def alternative(self, name: str) -> str | None:
+        """The data that an event of this type has."""
+        return EVENT_DATA.get(self.type) if name == "data" else None

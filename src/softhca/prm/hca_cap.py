@@ -19,6 +19,8 @@ from softhca.prm.offload_cap import (
     VirtioEmulationCap,
     WqeBasedFlowTableCap,
 )
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 from softhca.prm.transport_cap import AtomicCaps, OdpCap, PerProtocolNetworkingOffloadCaps, RoceCap
 
 __all__ = [
@@ -478,7 +480,7 @@ class CmdHcaCap2(Layout, size=0x100, name="cmd_hca_cap_2"):
 class QueryHcaCapIn(Layout, size=0x10):
     """QUERY_HCA_CAP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_function = bits(0x08, 31)
     ec_vf_function = bits(0x08, 30)
@@ -514,7 +516,7 @@ class HcaCapUnion(Layout, size=0x1000):
 class QueryHcaCapOut(Layout, size=0x1010):
     """QUERY_HCA_CAP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     capability = nested(0x10, HcaCapUnion)
 
@@ -522,7 +524,7 @@ class QueryHcaCapOut(Layout, size=0x1010):
 class SetHcaCapIn(Layout, size=0x1010):
     """SET_HCA_CAP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_function = bits(0x08, 31)
     ec_vf_function = bits(0x08, 30)
@@ -533,5 +535,5 @@ class SetHcaCapIn(Layout, size=0x1010):
 class SetHcaCapOut(Layout, size=0x10):
     """SET_HCA_CAP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)

@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -63,7 +65,7 @@ class HcaVportContext(Layout, size=0x200):
 class QueryHcaVportContextIn(Layout, size=0x10):
     """QUERY_HCA_VPORT_CONTEXT: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     port_num = bits(0x08, 19, 16)
@@ -73,7 +75,7 @@ class QueryHcaVportContextIn(Layout, size=0x10):
 class QueryHcaVportContextOut(Layout, size=0x210):
     """QUERY_HCA_VPORT_CONTEXT: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     hca_vport_context = nested(0x10, HcaVportContext)
 
@@ -81,7 +83,7 @@ class QueryHcaVportContextOut(Layout, size=0x210):
 class ModifyHcaVportContextIn(Layout, size=0x210):
     """MODIFY_HCA_VPORT_CONTEXT: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     port_num = bits(0x08, 19, 16)
@@ -92,14 +94,14 @@ class ModifyHcaVportContextIn(Layout, size=0x210):
 class ModifyHcaVportContextOut(Layout, size=0x10):
     """MODIFY_HCA_VPORT_CONTEXT: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryHcaVportGidIn(Layout, size=0x10):
     """QUERY_HCA_VPORT_GID: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     port_num = bits(0x08, 19, 16)
@@ -116,7 +118,7 @@ class Array128Auto(Layout, size=0x10):
 class QueryHcaVportGidOut(Layout, size=0x10):
     """QUERY_HCA_VPORT_GID: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     gids_num = bits(0x0C, 31, 16)
     gid = array(0x10, None, Array128Auto)
@@ -125,7 +127,7 @@ class QueryHcaVportGidOut(Layout, size=0x10):
 class QueryHcaVportPkeyIn(Layout, size=0x10):
     """QUERY_HCA_VPORT_PKEY: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     port_num = bits(0x08, 19, 16)
@@ -142,6 +144,6 @@ class Pkey(Layout, size=0x4):
 class QueryHcaVportPkeyOut(Layout, size=0x10):
     """QUERY_HCA_VPORT_PKEY: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     pkey = array(0x10, None, Pkey)

@@ -353,6 +353,8 @@ class Layout:
                 element = (1 << field.width) - 1 if field.layout is None else field.layout.declared_mask()
                 for index in range(1 if field.count is None else field.count):
                     mask |= element << (cls.SIZE * 8 - field.bit - field.width * (index + 1))
+                if field.layout is not None and field.layout.open_ended():
+                    mask |= (1 << cls.SIZE * 8 - field.bit - field.bits) - 1
             cls._declared = mask
         return cls._declared
 
@@ -360,6 +362,11 @@ class Layout:
         """The reserved bits that are set, as an integer of SIZE bytes; 0 when all are zero as they must be."""
         whole = memoryview(self._buffer)[self._at : self._at + self.SIZE]
         return int.from_bytes(whole, "big") & ~self.declared_mask()
+
+    def alternative(self, name: str) -> str | None:
+        """Which alternative of the union `name` the fields beside it select; None: they do not tell."""
+        del name
+        return None
 
     def __repr__(self) -> str:
         return f"<{self.NAME} {self.to_dict()}>"

@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -53,7 +55,7 @@ class Mkc(Layout, size=0x40):
 class CreateMkeyIn(Layout, size=0x110):
     """CREATE_MKEY: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     pg_access = bits(0x0C, 31)
@@ -67,7 +69,7 @@ class CreateMkeyIn(Layout, size=0x110):
 class CreateMkeyOut(Layout, size=0x10):
     """CREATE_MKEY: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     mkey_index = bits(0x08, 23, 0)
 
@@ -75,7 +77,7 @@ class CreateMkeyOut(Layout, size=0x10):
 class DestroyMkeyIn(Layout, size=0x10):
     """DESTROY_MKEY: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     mkey_index = bits(0x08, 23, 0)
@@ -84,14 +86,14 @@ class DestroyMkeyIn(Layout, size=0x10):
 class DestroyMkeyOut(Layout, size=0x10):
     """DESTROY_MKEY: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryMkeyIn(Layout, size=0x10):
     """QUERY_MKEY: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     mkey_index = bits(0x08, 23, 0)
     pg_access = bits(0x0C, 31)
@@ -100,7 +102,7 @@ class QueryMkeyIn(Layout, size=0x10):
 class QueryMkeyOut(Layout, size=0x130):
     """QUERY_MKEY: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     memory_key_mkey_entry = nested(0x10, Mkc)
     bsf0_klm0_pas_mtt0_1 = array(0x110, 16, 8)

@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -26,7 +28,7 @@ class PagesTransfer(IntEnum):
 class QueryPagesIn(Layout, size=0x10):
     """QUERY_PAGES: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0, PagesNeed)
     embedded_cpu_function = bits(0x08, 31)
     function_id = bits(0x08, 15, 0)
@@ -35,7 +37,7 @@ class QueryPagesIn(Layout, size=0x10):
 class QueryPagesOut(Layout, size=0x10):
     """QUERY_PAGES: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     embedded_cpu_function = bits(0x08, 31)
     function_id = bits(0x08, 15, 0)
@@ -45,7 +47,7 @@ class QueryPagesOut(Layout, size=0x10):
 class ManagePagesIn(Layout, size=0x10):
     """MANAGE_PAGES: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0, PagesTransfer)
     embedded_cpu_function = bits(0x08, 31)
     function_id = bits(0x08, 15, 0)
@@ -56,7 +58,7 @@ class ManagePagesIn(Layout, size=0x10):
 class ManagePagesOut(Layout, size=0x10):
     """MANAGE_PAGES: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     output_num_entries = bits(0x08, 31, 0)
     pas = array(0x10, None, 64)

@@ -372,6 +372,23 @@ class EthCntrsGrpDataLayoutAuto(Layout, size=0xF8):
     phys_layer_statistical_cntrs = nested(0x00, PhysLayerStatisticalCntrs)
 
 
+PPCNT_COUNTERS: dict[int, str] = {
+    PpcntGroup.IEEE_802_3: "eth_802_3_cntrs_grp_data_layout",
+    PpcntGroup.RFC_2863: "eth_2863_cntrs_grp_data_layout",
+    PpcntGroup.RFC_2819: "eth_2819_cntrs_grp_data_layout",
+    PpcntGroup.RFC_3635: "eth_3635_cntrs_grp_data_layout",
+    PpcntGroup.ETHERNET_EXTENDED: "eth_extended_cntrs_grp_data_layout",
+    PpcntGroup.PER_PRIORITY: "eth_per_prio_grp_data_layout",
+    PpcntGroup.PER_TRAFFIC_CLASS: "eth_per_tc_prio_grp_data_layout",
+    PpcntGroup.PHYSICAL_LAYER: "phys_layer_cntrs",
+    PpcntGroup.PER_TRAFFIC_CLASS_CONGESTION: "eth_per_tc_congest_prio_grp_data_layout",
+    PpcntGroup.PHYSICAL_LAYER_STATISTICAL: "phys_layer_statistical_cntrs",
+    PpcntGroup.INFINIBAND_PORT: "ib_port_cntrs_grp_data_layout",
+    PpcntGroup.INFINIBAND_EXTENDED_PORT: "ib_ext_port_cntrs_grp_data_layout",
+}
+"""Group -> the field of the union of counters that describes it."""
+
+
 class PpcntReg(Layout, size=0x100):
     """PPCNT: port performance counters."""
 
@@ -383,3 +400,7 @@ class PpcntReg(Layout, size=0x100):
     plane_ind = bits(0x04, 11, 8)
     prio_tc = bits(0x04, 4, 0)
     counter_set = nested(0x08, EthCntrsGrpDataLayoutAuto)
+
+    def alternative(self, name: str) -> str | None:
+        """The counters of this group."""
+        return PPCNT_COUNTERS.get(self.grp) if name == "counter_set" else None

@@ -1,12 +1,14 @@
 """Queue counters."""
 
 from softhca.prm.layout import Layout, bits
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 class AllocQCounterIn(Layout, size=0x10, name="alloc_q_counter_in"):
     """ALLOC_Q_COUNTER: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
 
@@ -14,7 +16,7 @@ class AllocQCounterIn(Layout, size=0x10, name="alloc_q_counter_in"):
 class AllocQCounterOut(Layout, size=0x10, name="alloc_q_counter_out"):
     """ALLOC_Q_COUNTER: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     counter_set_id = bits(0x08, 7, 0)
 
@@ -22,7 +24,7 @@ class AllocQCounterOut(Layout, size=0x10, name="alloc_q_counter_out"):
 class DeallocQCounterIn(Layout, size=0x10, name="dealloc_q_counter_in"):
     """DEALLOC_Q_COUNTER: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     counter_set_id = bits(0x08, 7, 0)
 
@@ -30,14 +32,14 @@ class DeallocQCounterIn(Layout, size=0x10, name="dealloc_q_counter_in"):
 class DeallocQCounterOut(Layout, size=0x10, name="dealloc_q_counter_out"):
     """DEALLOC_Q_COUNTER: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryQCounterIn(Layout, size=0x20, name="query_q_counter_in"):
     """QUERY_Q_COUNTER: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
@@ -49,7 +51,7 @@ class QueryQCounterIn(Layout, size=0x20, name="query_q_counter_in"):
 class QueryQCounterOut(Layout, size=0x100, name="query_q_counter_out"):
     """QUERY_Q_COUNTER: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     rx_write_requests = bits(0x10, 31, 0)
     rx_read_requests = bits(0x18, 31, 0)

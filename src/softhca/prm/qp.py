@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -250,7 +252,7 @@ class Qpc(Layout, size=0xE8):
 class CreateQpIn(Layout, size=0x110):
     """CREATE_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpc_ext = bits(0x08, 31)
@@ -267,7 +269,7 @@ class CreateQpIn(Layout, size=0x110):
 class CreateQpOut(Layout, size=0x10):
     """CREATE_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     qpn = bits(0x08, 23, 0)
     ece = bits(0x0C, 31, 0)
@@ -276,7 +278,7 @@ class CreateQpOut(Layout, size=0x10):
 class DestroyQpIn(Layout, size=0x10):
     """DESTROY_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -285,14 +287,14 @@ class DestroyQpIn(Layout, size=0x10):
 class DestroyQpOut(Layout, size=0x10):
     """DESTROY_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryQpIn(Layout, size=0x10):
     """QUERY_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     qpc_ext = bits(0x08, 31)
     qpn = bits(0x08, 23, 0)
@@ -343,7 +345,7 @@ class QpPasOrQpcExtAndPas(Layout, size=0xC0):
 class QueryQpOut(Layout, size=0x1D0):
     """QUERY_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     opt_param_mask = bits(0x10, 31, 0)
     ece = bits(0x14, 31, 0)
@@ -354,7 +356,7 @@ class QueryQpOut(Layout, size=0x1D0):
 class Rst2initQpIn(Layout, size=0x110):
     """RST2INIT_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -366,7 +368,7 @@ class Rst2initQpIn(Layout, size=0x110):
 class Rst2initQpOut(Layout, size=0x10):
     """RST2INIT_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     ece = bits(0x0C, 31, 0)
 
@@ -374,7 +376,7 @@ class Rst2initQpOut(Layout, size=0x10):
 class Init2rtrQpIn(Layout, size=0x110):
     """INIT2RTR_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -386,7 +388,7 @@ class Init2rtrQpIn(Layout, size=0x110):
 class Init2rtrQpOut(Layout, size=0x10):
     """INIT2RTR_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     ece = bits(0x0C, 31, 0)
 
@@ -394,7 +396,7 @@ class Init2rtrQpOut(Layout, size=0x10):
 class Rtr2rtsQpIn(Layout, size=0x110):
     """RTR2RTS_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -406,7 +408,7 @@ class Rtr2rtsQpIn(Layout, size=0x110):
 class Rtr2rtsQpOut(Layout, size=0x10):
     """RTR2RTS_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     ece = bits(0x0C, 31, 0)
 
@@ -414,7 +416,7 @@ class Rtr2rtsQpOut(Layout, size=0x10):
 class Rts2rtsQpIn(Layout, size=0x110):
     """RTS2RTS_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -426,7 +428,7 @@ class Rts2rtsQpIn(Layout, size=0x110):
 class Rts2rtsQpOut(Layout, size=0x10):
     """RTS2RTS_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     ece = bits(0x0C, 31, 0)
 
@@ -434,7 +436,7 @@ class Rts2rtsQpOut(Layout, size=0x10):
 class Init2initQpIn(Layout, size=0x110):
     """INIT2INIT_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -446,7 +448,7 @@ class Init2initQpIn(Layout, size=0x110):
 class Init2initQpOut(Layout, size=0x10):
     """INIT2INIT_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     ece = bits(0x0C, 31, 0)
 
@@ -454,7 +456,7 @@ class Init2initQpOut(Layout, size=0x10):
 class Sqerr2rtsQpIn(Layout, size=0x110):
     """SQERR2RTS_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -465,14 +467,14 @@ class Sqerr2rtsQpIn(Layout, size=0x110):
 class Sqerr2rtsQpOut(Layout, size=0x10):
     """SQERR2RTS_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class Sqd2rtsQpIn(Layout, size=0x110):
     """SQD2RTS_QP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -483,14 +485,14 @@ class Sqd2rtsQpIn(Layout, size=0x110):
 class Sqd2rtsQpOut(Layout, size=0x10):
     """SQD2RTS_QP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class Qp2errIn(Layout, size=0x10, name="qp_2err_in"):
     """QP_2ERR: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -499,14 +501,14 @@ class Qp2errIn(Layout, size=0x10, name="qp_2err_in"):
 class Qp2errOut(Layout, size=0x10, name="qp_2err_out"):
     """QP_2ERR: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class Qp2rstIn(Layout, size=0x10, name="qp_2rst_in"):
     """QP_2RST: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     qpn = bits(0x08, 23, 0)
@@ -515,5 +517,5 @@ class Qp2rstIn(Layout, size=0x10, name="qp_2rst_in"):
 class Qp2rstOut(Layout, size=0x10, name="qp_2rst_out"):
     """QP_2RST: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)

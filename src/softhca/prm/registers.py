@@ -3,7 +3,9 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested
+from softhca.prm.opcodes import Opcode
 from softhca.prm.ppcnt import PpcntGroup, PpcntReg
+from softhca.prm.status import CommandStatus
 
 __all__ = [
     "AccessRegisterIn",
@@ -101,9 +103,9 @@ class BufferOwnership(IntEnum):
 class AccessRegisterIn(Layout, size=0x10):
     """ACCESS_REGISTER: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0, RegisterAccess)
-    register_id = bits(0x08, 15, 0)
+    register_id = bits(0x08, 15, 0, RegisterId)
     argument = bits(0x0C, 31, 0)
     register_data = array(0x10, None, 32)
 
@@ -111,7 +113,7 @@ class AccessRegisterIn(Layout, size=0x10):
 class AccessRegisterOut(Layout, size=0x10):
     """ACCESS_REGISTER: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     register_data = array(0x10, None, 32)
 

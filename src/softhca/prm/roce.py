@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -36,7 +38,7 @@ class RoceAddrLayout(Layout, size=0x20):
 class SetRoceAddressIn(Layout, size=0x30):
     """SET_ROCE_ADDRESS: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     roce_address_index = bits(0x08, 31, 16)
     vhca_port_num = bits(0x08, 3, 0)
@@ -46,14 +48,14 @@ class SetRoceAddressIn(Layout, size=0x30):
 class SetRoceAddressOut(Layout, size=0x10):
     """SET_ROCE_ADDRESS: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryRoceAddressIn(Layout, size=0x10):
     """QUERY_ROCE_ADDRESS: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     roce_address_index = bits(0x08, 31, 16)
     vhca_port_num = bits(0x08, 3, 0)
@@ -62,6 +64,6 @@ class QueryRoceAddressIn(Layout, size=0x10):
 class QueryRoceAddressOut(Layout, size=0x30):
     """QUERY_ROCE_ADDRESS: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     roce_address = nested(0x10, RoceAddrLayout)

@@ -3,7 +3,9 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import CmdPas
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -147,7 +149,7 @@ class Rmpc(Layout, size=0xF0):
 class CreateSrqIn(Layout, size=0x110):
     """CREATE_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     srq_context_entry = nested(0x10, Srqc)
@@ -157,7 +159,7 @@ class CreateSrqIn(Layout, size=0x110):
 class CreateSrqOut(Layout, size=0x10):
     """CREATE_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     srqn = bits(0x08, 23, 0)
 
@@ -165,7 +167,7 @@ class CreateSrqOut(Layout, size=0x10):
 class DestroySrqIn(Layout, size=0x10):
     """DESTROY_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     srqn = bits(0x08, 23, 0)
@@ -174,14 +176,14 @@ class DestroySrqIn(Layout, size=0x10):
 class DestroySrqOut(Layout, size=0x10):
     """DESTROY_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QuerySrqIn(Layout, size=0x10):
     """QUERY_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     srqn = bits(0x08, 23, 0)
 
@@ -189,7 +191,7 @@ class QuerySrqIn(Layout, size=0x10):
 class QuerySrqOut(Layout, size=0x110):
     """QUERY_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     srq_context_entry = nested(0x10, Srqc)
     pas = array(0x110, None, 64)
@@ -198,7 +200,7 @@ class QuerySrqOut(Layout, size=0x110):
 class ArmRqIn(Layout, size=0x10):
     """ARM_RQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0, ArmRqOperation)
     srq_number = bits(0x08, 23, 0)
@@ -208,14 +210,14 @@ class ArmRqIn(Layout, size=0x10):
 class ArmRqOut(Layout, size=0x10):
     """ARM_RQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class CreateXrcSrqIn(Layout, size=0x110):
     """CREATE_XRC_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     xrc_srq_context_entry = nested(0x10, XrcSrqc)
@@ -226,7 +228,7 @@ class CreateXrcSrqIn(Layout, size=0x110):
 class CreateXrcSrqOut(Layout, size=0x10):
     """CREATE_XRC_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     xrc_srqn = bits(0x08, 23, 0)
 
@@ -234,7 +236,7 @@ class CreateXrcSrqOut(Layout, size=0x10):
 class DestroyXrcSrqIn(Layout, size=0x10):
     """DESTROY_XRC_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     xrc_srqn = bits(0x08, 23, 0)
@@ -243,14 +245,14 @@ class DestroyXrcSrqIn(Layout, size=0x10):
 class DestroyXrcSrqOut(Layout, size=0x10):
     """DESTROY_XRC_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryXrcSrqIn(Layout, size=0x10):
     """QUERY_XRC_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     xrc_srqn = bits(0x08, 23, 0)
 
@@ -258,7 +260,7 @@ class QueryXrcSrqIn(Layout, size=0x10):
 class QueryXrcSrqOut(Layout, size=0x110):
     """QUERY_XRC_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     xrc_srq_context_entry = nested(0x10, XrcSrqc)
     pas = array(0x110, None, 64)
@@ -267,7 +269,7 @@ class QueryXrcSrqOut(Layout, size=0x110):
 class ArmXrcSrqIn(Layout, size=0x10):
     """ARM_XRC_SRQ: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0, ArmXrcSrqOperation)
     xrc_srqn = bits(0x08, 23, 0)
@@ -277,14 +279,14 @@ class ArmXrcSrqIn(Layout, size=0x10):
 class ArmXrcSrqOut(Layout, size=0x10):
     """ARM_XRC_SRQ: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class CreateRmpIn(Layout, size=0x110):
     """CREATE_RMP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     ctx = nested(0x20, Rmpc)
@@ -293,7 +295,7 @@ class CreateRmpIn(Layout, size=0x110):
 class CreateRmpOut(Layout, size=0x10):
     """CREATE_RMP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     rmpn = bits(0x08, 23, 0)
 
@@ -301,7 +303,7 @@ class CreateRmpOut(Layout, size=0x10):
 class DestroyRmpIn(Layout, size=0x10):
     """DESTROY_RMP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     rmpn = bits(0x08, 23, 0)
@@ -310,14 +312,14 @@ class DestroyRmpIn(Layout, size=0x10):
 class DestroyRmpOut(Layout, size=0x10):
     """DESTROY_RMP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryRmpIn(Layout, size=0x10):
     """QUERY_RMP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     rmpn = bits(0x08, 23, 0)
 
@@ -325,7 +327,7 @@ class QueryRmpIn(Layout, size=0x10):
 class QueryRmpOut(Layout, size=0x110):
     """QUERY_RMP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     rmp_context = nested(0x20, Rmpc)
 
@@ -339,7 +341,7 @@ class RmpBitmask(Layout, size=0x8):
 class ModifyRmpIn(Layout, size=0x110):
     """MODIFY_RMP: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     uid = bits(0x00, 15, 0)
     op_mod = bits(0x04, 15, 0)
     rmp_state = bits(0x08, 31, 28)
@@ -351,5 +353,5 @@ class ModifyRmpIn(Layout, size=0x110):
 class ModifyRmpOut(Layout, size=0x10):
     """MODIFY_RMP: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)

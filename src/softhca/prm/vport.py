@@ -3,6 +3,8 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
 
 
 @unique
@@ -81,7 +83,7 @@ class NicVportContext(Layout, size=0x100):
 class QueryVportStateIn(Layout, size=0x10):
     """QUERY_VPORT_STATE: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0, VportKind)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
@@ -90,7 +92,7 @@ class QueryVportStateIn(Layout, size=0x10):
 class QueryVportStateOut(Layout, size=0x10):
     """QUERY_VPORT_STATE: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     admin_state = bits(0x0C, 7, 4, VportAdminState)
     state = bits(0x0C, 3, 0, VportState)
@@ -99,7 +101,7 @@ class QueryVportStateOut(Layout, size=0x10):
 class ModifyVportStateIn(Layout, size=0x10):
     """MODIFY_VPORT_STATE: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0, VportKind)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
@@ -109,14 +111,14 @@ class ModifyVportStateIn(Layout, size=0x10):
 class ModifyVportStateOut(Layout, size=0x10):
     """MODIFY_VPORT_STATE: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryNicVportContextIn(Layout, size=0x10):
     """QUERY_NIC_VPORT_CONTEXT: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
@@ -126,7 +128,7 @@ class QueryNicVportContextIn(Layout, size=0x10):
 class QueryNicVportContextOut(Layout, size=0x110):
     """QUERY_NIC_VPORT_CONTEXT: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     nic_vport_context = nested(0x10, NicVportContext)
 
@@ -151,7 +153,7 @@ class ModifyNicVportFieldSelect(Layout, size=0x4):
 class ModifyNicVportContextIn(Layout, size=0x200):
     """MODIFY_NIC_VPORT_CONTEXT: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     vport_number = bits(0x08, 15, 0)
@@ -162,14 +164,14 @@ class ModifyNicVportContextIn(Layout, size=0x200):
 class ModifyNicVportContextOut(Layout, size=0x10):
     """MODIFY_NIC_VPORT_CONTEXT: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
 
 
 class QueryVportCounterIn(Layout, size=0x20):
     """QUERY_VPORT_COUNTER: input."""
 
-    opcode = bits(0x00, 31, 16)
+    opcode = bits(0x00, 31, 16, Opcode)
     op_mod = bits(0x04, 15, 0)
     other_vport = bits(0x08, 31)
     port_num = bits(0x08, 19, 16)
@@ -187,7 +189,7 @@ class TrafficCounter(Layout, size=0x10):
 class QueryVportCounterOut(Layout, size=0x210):
     """QUERY_VPORT_COUNTER: output."""
 
-    status = bits(0x00, 31, 24)
+    status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     received_errors = nested(0x10, TrafficCounter)
     transmit_errors = nested(0x20, TrafficCounter)
