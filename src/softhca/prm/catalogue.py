@@ -34,6 +34,8 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
 from softhca.prm.layout import LAYOUTS, Layout
 from softhca.prm.opcodes import Opcode
 
+__all__ = ["COMMANDS", "LAYOUTS", "NAMES"]
+
 NAMES = {
     Opcode.SQD_RTS_QP: "sqd2rts_qp",
     Opcode.TO_ERR_QP: "qp_2err",

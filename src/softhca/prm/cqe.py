@@ -3,6 +3,7 @@
 from enum import IntEnum, unique
 
 from softhca.prm.layout import Layout, bits, nested, raw, u64
+from softhca.prm.wqe import WqeOpcode
 
 
 @unique
@@ -84,6 +85,7 @@ class Cqe64(Layout, size=0x40, manual="Completion queue entry, 64 bytes"):
     byte_cnt = bits(0x2C, 31, 0)
     timestamp = u64(0x30)
     sop_drop_qpn = bits(0x38, 31, 0)
+    qpn = bits(0x38, 23, 0)
     wqe_counter = bits(0x3C, 31, 16)
     signature = bits(0x3C, 15, 8)
     opcode = bits(0x3C, 7, 4, CqeOpcode)
@@ -96,12 +98,18 @@ class ErrCqe(Layout, size=0x40, manual="Completion queue entry with error"):
     """Error completion queue entry, 64 bytes."""
 
     srqn = bits(0x20, 31, 0)
+    hw_error_syndrome = bits(0x34, 31, 24)
+    hw_syndrome_type = bits(0x34, 23, 20)
     vendor_err_synd = bits(0x34, 15, 8)
     syndrome = bits(0x34, 7, 0, CqeSyndrome)
     s_wqe_opcode_qpn = bits(0x38, 31, 0)
+    s_wqe_opcode = bits(0x38, 31, 24, WqeOpcode)
+    qpn = bits(0x38, 23, 0)
     wqe_counter = bits(0x3C, 31, 16)
     signature = bits(0x3C, 15, 8)
     opcode = bits(0x3C, 7, 4, CqeOpcode)
+    format = bits(0x3C, 3, 2)
+    solicited = bits(0x3C, 1)
     owner = bits(0x3C, 0)
 
 

@@ -11,7 +11,7 @@ of it. An instance is a zero-copy view over a buffer::
     eqc.log_eq_size = 8
     data = Eqc.pack(log_eq_size=8)
 
-Accessors are compiled when the class is made. The declared type of a field is what reading it gives (as with
+Accessors are compiled at their first use. The declared type of a field is what reading it gives (as with
 `dataclasses.field`): that is why :func:`bits` says that it returns `int`.
 """
 
@@ -254,7 +254,7 @@ class Layout:
                 raise LayoutError(
                     f"{cls.__name__}.{key}: ends at bit {field.bit + field.bits}, structure at {size * 8}"
                 )
-            setattr(cls, key, _accessor(cls.__name__, field))
+            setattr(cls, key, _Uncompiled(cls, field))
         if cls.NAME in LAYOUTS:
             raise LayoutError(f"{cls.__name__}: a structure named {cls.NAME} is declared already")
         LAYOUTS[cls.NAME] = cls
@@ -378,6 +378,25 @@ def _plain(value: Value) -> Value:
     if isinstance(value, ScalarArray | LayoutArray):
         return [_plain(item) for item in value]
     return value
+
+
+class _Uncompiled:
+    """Stands for the accessor of a field until its first use compiles it: most programs use few of all fields."""
+
+    def __init__(self, owner: type[Layout], field: Field) -> None:
+        self._owner = owner
+        self._field = field
+
+    def _compile(self) -> property:
+        made = _accessor(self._owner.__name__, self._field)
+        setattr(self._owner, self._field.name, made)
+        return made
+
+    def __get__(self, view: Layout | None, owner: type[Layout]) -> Value:
+        return self if view is None else self._compile().__get__(view, owner)
+
+    def __set__(self, view: Layout, value: Value) -> None:
+        self._compile().__set__(view, value)
 
 
 def _accessor(owner: str, field: Field) -> property:
