@@ -203,7 +203,7 @@ def _close(driver: Driver) -> str:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the story.")
 def run(profile: str, seed: int, clock: str, as_json: bool) -> None:
-    r"""Bring a card up, move data, close it, in this process.
+    """Bring a card up, move data, close it, in this process.
 
     Shows each step with the commands that it runs, what its success proves, and the memory pages that it gives to the
     device. The last line says how many pages the device did not give back: 0.
@@ -213,7 +213,7 @@ def run(profile: str, seed: int, clock: str, as_json: bool) -> None:
     softhca run --profile connectx-7-eth --seed 7 --clock virtual --json
 
     Exit status: 0, or 1 when a step fails, data differ, or a page stays out.
-    """
+    """  # noqa: D301
     from softhca.driver import DriverError
 
     teller = _quiet if as_json else _teller(profile, seed, clock)

@@ -78,7 +78,7 @@ def _drain(reader: socket.socket) -> None:
 @click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Which card to be.")
 @click.option("--control", type=click.Path(path_type=Path), help="Second socket: questions, answers in lines of JSON.")
 def serve(path: Path, profile: str, control: Path | None) -> None:
-    r"""Serve one card to a virtual machine monitor, over the vfio-user protocol.
+    """Serve one card to a virtual machine monitor, over the vfio-user protocol.
 
     Prints the arguments that QEMU needs, then serves one client after the other until SIGINT or SIGTERM. The card
     starts cold with each client.
@@ -86,7 +86,7 @@ def serve(path: Path, profile: str, control: Path | None) -> None:
     \b
     softhca serve --socket /tmp/hca.sock --control /tmp/hca.ctl
     echo '{"id": 1, "method": "summary"}' | socat - UNIX-CONNECT:/tmp/hca.ctl
-    """
+    """  # noqa: D301
     from softhca.vfio_user import Loop, Server
     from softhca.vfio_user.control import Control
 
