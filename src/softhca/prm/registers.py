@@ -14,6 +14,9 @@ __all__ = [
     "DefaultTimeout",
     "DtorReg",
     "McamAccessReg",
+    "McamAccessReg1",
+    "McamAccessReg2",
+    "McamAccessReg3",
     "McamEnhancedFeatures",
     "McamReg",
     "McamRegMngAccessRegCapMask",
@@ -286,10 +289,46 @@ class McamAccessReg(Layout, size=0x10):
     regs_9_to_0 = bits(0x0C, 9, 0)
 
 
+class McamAccessReg1(Layout, size=0x10, name="mcam_access_reg1"):
+    """MCAM: management registers of group 1 that exist, a bit each."""
+
+    regs_127_to_96 = bits(0x00, 31, 0)
+    regs_95_to_64 = bits(0x04, 31, 0)
+    regs_63_to_32 = bits(0x08, 31, 0)
+    regs_31_to_0 = bits(0x0C, 31, 0)
+
+
+class McamAccessReg2(Layout, size=0x10, name="mcam_access_reg2"):
+    """MCAM: management registers of group 2 that exist, a bit each."""
+
+    regs_127_to_99 = bits(0x00, 31, 3)
+    mirc = bits(0x00, 2)
+    regs_97_to_96 = bits(0x00, 1, 0)
+    regs_95_to_87 = bits(0x04, 31, 23)
+    synce_registers = bits(0x04, 22, 21)
+    regs_84_to_64 = bits(0x04, 20, 0)
+    regs_63_to_32 = bits(0x08, 31, 0)
+    regs_31_to_0 = bits(0x0C, 31, 0)
+
+
+class McamAccessReg3(Layout, size=0x10, name="mcam_access_reg3"):
+    """MCAM: management registers of group 3 that exist, a bit each."""
+
+    regs_127_to_96 = bits(0x00, 31, 0)
+    regs_95_to_64 = bits(0x04, 31, 0)
+    regs_63_to_32 = bits(0x08, 31, 0)
+    regs_31_to_2 = bits(0x0C, 31, 2)
+    mtctr = bits(0x0C, 1)
+    mtptm = bits(0x0C, 0)
+
+
 class McamRegMngAccessRegCapMask(Layout, size=0x10, name="mcam_reg__mng_access_reg_cap_mask"):
     """MCAM: mask of registers (a union)."""
 
     access_regs = nested(0x00, McamAccessReg)
+    access_regs1 = nested(0x00, McamAccessReg1)
+    access_regs2 = nested(0x00, McamAccessReg2)
+    access_regs3 = nested(0x00, McamAccessReg3)
 
 
 class McamEnhancedFeatures(Layout, size=0x10):
@@ -326,6 +365,12 @@ class McamReg(Layout, size=0x48):
     access_reg_group = bits(0x00, 7, 0)
     mng_access_reg_cap_mask = nested(0x08, McamRegMngAccessRegCapMask)
     mng_feature_cap_mask = nested(0x28, McamRegMngFeatureCapMask)
+
+    def alternative(self, name: str) -> str | None:
+        """The mask of registers of this group."""
+        if name != "mng_access_reg_cap_mask" or self.access_reg_group > 3:
+            return None
+        return f"access_regs{self.access_reg_group or ''}"
 
 
 class DefaultTimeout(Layout, size=0x4):

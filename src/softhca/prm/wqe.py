@@ -134,10 +134,13 @@ class WqeUmrCtrlSeg(Layout, size=0x30, manual="WQE, UMR control segment"):
     xlt_offset_47_16 = bits(0x10, 31, 0)
 
 
-class Mtt(Layout, size=0x08, manual="Memory translation table entry"):
-    """Memory translation table entry: an address with the write and read permissions in bits 1 and 0."""
+class Mtt(Layout, size=0x08):
+    """Memory translation table entry: bits 63 to 8 of an address, and permissions that on-demand paging needs."""
 
-    ptag = u64(0x00)
+    ptag_63_32 = bits(0x00, 31, 0)
+    ptag_31_8 = bits(0x04, 31, 8)
+    wr_en = bits(0x04, 1)
+    rd_en = bits(0x04, 0)
 
 
 class Klm(Layout, size=0x10, manual="Indirect memory key entry (KLM)"):
