@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 
 from softhca.hca.profile import PortType, Profile
+from softhca.prm.events import EqePortState, EventType
 from softhca.prm.smp import PortCapability
 
 IB_MTUS = (256, 512, 1024, 2048, 4096)
@@ -71,6 +73,7 @@ class Port:
         event_mode: when a change raises an event.
         mtu: bytes.
         capability_mask: PortInfo.CapabilityMask.
+        on_event: takes type, data and sub-type of an event; None: nobody listens.
     """
 
     number = 1
@@ -89,6 +92,7 @@ class Port:
         self.kind = profile.port.port_type
         self.guid = profile.addresses.guid
         self.mac = profile.addresses.mac
+        self.on_event: Callable[[EventType, bytes, int], object] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -165,16 +169,18 @@ class Port:
         """An entry of the P_Key table (16 bits)."""
         return self.pkeys[index] if index < len(self.pkeys) else 0
 
-    def set_admin(self, admin: AdminStatus) -> PortEvent | None:
-        """Want the port up or down; give the event that the change raises, as `event_mode` says."""
+    def set_admin(self, admin: AdminStatus) -> None:
+        """Want the port up or down; a change of the link raises a port change event as `event_mode` says."""
         if admin is self.admin:
-            return None
+            return
         self.admin = admin
         if self.event_mode is EventMode.NONE:
-            return None
+            return
         if self.event_mode is EventMode.ONCE:
             self.event_mode = EventMode.NONE
-        return PortEvent.ACTIVE if self.up else PortEvent.DOWN
+        if self.on_event is not None:
+            event = PortEvent.ACTIVE if self.up else PortEvent.DOWN
+            self.on_event(EventType.PORT_CHANGE, EqePortState.pack(port=self.number << 4), event)
 
 
 def highest_bit(mask: int) -> int:

@@ -10,7 +10,6 @@ from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
 from softhca.hca.port import AdminStatus, EventMode, Port
 from softhca.prm.device_registers import HostEndiannessReg, NodeDescReg
-from softhca.prm.events import EqePortState, EventType
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
 from softhca.prm.registers import (
@@ -147,9 +146,7 @@ def _write_paos(fn: Function, register: PaosReg) -> None:
     if register.ee:
         port.event_mode = EventMode(register.e)
     if register.ase:
-        event = port.set_admin(AdminStatus(register.admin_status))
-        if event is not None:
-            fn.event(EventType.PORT_CHANGE, EqePortState.pack(port=port.number << 4), event)
+        port.set_admin(AdminStatus(register.admin_status))
     _read_paos(fn, register)
 
 

@@ -261,14 +261,8 @@ BAD_ROCE_MAC = syndrome(
     "the source MAC of a RoCE address is zero or a group address",
     "source_mac of an entry whose layer 3 address is not zero",
 )
-BAD_MAD_OP_MOD = syndrome(
-    0xCA03002C,
-    CommandStatus.BAD_PARAM,
-    "op_mod asks for something that MAD_IFC does not have",
-    "op_mod: bit 0 ignores the M_Key, bit 1 the B_Key",
-)
 BAD_MAD_CLASS = syndrome(
-    0xCA03002D,
+    0xCA03002C,
     CommandStatus.BAD_PKT,
     "the device has no agent for this management class",
     "mgmt_class: 0x01 and 0x81 subnet, 0x04 performance management",
