@@ -24,11 +24,13 @@ class Stage(IntEnum):
     """After reset, and after DISABLE_HCA."""
     ENABLED = 1
     """ENABLE_HCA succeeded."""
-    READY = 2
-    """An ISSI is selected."""
-    INITIALIZED = 3
+    SELECTED = 2
+    """An ISSI is selected; boot pages are lacking."""
+    READY = 3
+    """The boot pages are there."""
+    INITIALIZED = 4
     """INIT_HCA succeeded: objects may be created."""
-    TORN_DOWN = 4
+    TORN_DOWN = 5
     """TEARDOWN_HCA succeeded: only pages come back, then DISABLE_HCA."""
 
 
@@ -43,6 +45,8 @@ class Command:
         op_mods: the op_mod values that are defined.
         stages: the stages in which it is allowed.
         partial: what of the manual's command is missing, or "" when it is whole.
+        least_input, least_output: bytes up to the end of the last field that is not reserved, trailing array aside.
+        open_ended: the input ends with an array that takes as many words as the host sends.
     """
 
     opcode: Opcode
@@ -52,6 +56,29 @@ class Command:
     op_mods: frozenset[int] | None
     stages: frozenset[Stage]
     partial: str
+    least_input: int
+    least_output: int
+    open_ended: bool
+
+    def takes_length(self, length: int) -> bool:
+        """Whether an input message of `length` bytes can be this command's.
+
+        Drivers cut reserved words at the end of a structure off; what is missing there reads as zero.
+        """
+        if length <= self.request.SIZE:
+            return length >= self.least_input
+        return self.open_ended and length % 4 == 0
+
+
+def _least(layout: type[Layout]) -> int:
+    ends = [field.bit + field.bits for field in layout.FIELDS.values() if field.count != 0]
+    return (max(ends) + 7) // 8
+
+
+def _open_ended(layout: type[Layout]) -> bool:
+    return any(
+        field.count == 0 or (field.layout is not None and _open_ended(field.layout)) for field in layout.FIELDS.values()
+    )
 
 
 COMMANDS: dict[int, Command] = {}
@@ -75,14 +102,15 @@ def command(
 ) -> Callable[[Handler[Request, Reply]], Handler[Request, Reply]]:
     """Register a handler `(function, request, reply)`.
 
-    `request` is a view over a private copy of the whole input message (a trailing array of it holds what the host sent).
-    `reply` is a view over zeroed memory of the output room that the host offers, at least the reply's size. The
-    handler fills it, or raises CommandError before anything has taken effect. It calls `function.icm.take` before it changes
-    anything: the command is run again from its start when pages came.
+    The handler's `request` is a view over a private copy of the whole input message (a trailing array of it holds what
+    the host sent), its `reply` a view over zeroed memory of the output room that the host offers, at least the reply's
+    size. The handler fills it, or raises CommandError before anything has taken effect. It calls `function.icm.take`
+    before it changes anything: the command is run again from its start when pages came.
 
     Args:
         opcode: which command.
-        request, reply: its layouts.
+        request: layout of its input.
+        reply: layout of its output.
         op_mods: defined values of op_mod; None when the handler checks them itself.
         stages: when it is allowed; otherwise it fails with "bad system state".
         partial: what is missing, for docs/conformance.md.
@@ -99,6 +127,9 @@ def command(
             None if op_mods is None else frozenset(op_mods),
             frozenset(stages),
             partial,
+            _least(request),
+            _least(reply),
+            _open_ended(request),
         )
         return handler
 

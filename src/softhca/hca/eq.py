@@ -12,6 +12,7 @@ from softhca.hca.objects import HcaObject
 from softhca.hca.wq import QueueBuffer, page_list
 from softhca.prm.eq import CreateEqIn, CreateEqOut, DestroyEqIn, DestroyEqOut, Eqc, QueryEqIn, QueryEqOut
 from softhca.prm.events import EventType
+from softhca.prm.init_segment import HealthSyndrome
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
 
@@ -31,6 +32,12 @@ class EqStatus(IntEnum):
     OK = 0x0
     OVERFLOW = 0x9
     WRITE_FAILURE = 0xA
+
+
+_HEALTH = {
+    EqStatus.OVERFLOW: HealthSyndrome.ASYNCHRONOUS_EQ_BUF_OVERRUN,
+    EqStatus.WRITE_FAILURE: HealthSyndrome.EQ_IN_ERR,
+}
 
 
 class EqState(IntEnum):
@@ -111,7 +118,7 @@ class Eq(HcaObject):
     def _fail(self, status: EqStatus) -> None:
         self.status = status
         self.lost += 1
-        self._fn.device.eq_failed(self.number, is_overflow=status is EqStatus.OVERFLOW)
+        self._fn.device.health.report(_HEALTH[status], self.number)
 
     def update(self, counter: int, *, arm: bool) -> bool:
         """Take a consumer counter from a doorbell (24 bits); tell whether it is one that can be.
@@ -170,6 +177,8 @@ def create_eq(fn: Function, request: CreateEqIn, reply: CreateEqOut) -> None:
     if context.intr >= fn.device.vectors:
         raise CommandError(syndromes.BAD_INTERRUPT, f"intr {context.intr}, vectors are {fn.device.vectors}")
     events = _events_of(fn, request)
+    if EventType.CMD in events:
+        fn.device.commands.require_alone()
     uar = fn.uars.refer(context.uar_page)
     length = EQE_BYTES << context.log_eq_size
     buffer = QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)

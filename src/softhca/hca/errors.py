@@ -20,4 +20,12 @@ class CommandError(Exception):
 
 
 class PagesLacking(Exception):
-    """The command needs ICM room that the function's pages do not give; it waits, or fails, by the page protocol (B9)."""
+    """The command needs ICM room that the function's pages do not give; it waits, or fails, by the page protocol (B9).
+
+    Args:
+        length: bytes of room that the command asked for.
+    """
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"{length} bytes of ICM are asked for, which the function's pages do not hold")
+        self.length = length

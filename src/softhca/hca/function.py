@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softhca.hca.caps import Capabilities
 from softhca.hca.command import Stage
@@ -40,11 +40,39 @@ class Function:
         self.caps = Capabilities(device.profile)
         self.stage = Stage.DISABLED
         self.issi = 0
+        self.driver_version = ""
+        """What SET_DRIVER_VERSION told."""
+        self.left_objects = 0
+        """Objects that were alive when TEARDOWN_HCA came."""
         self.icm = IcmAccount()
+        self.event_map: dict[EventType, Eq] = {}
+        self._tables: tuple[Table[Any], ...] = ()
         self.forget_objects()
+
+    def begin(self) -> None:
+        """Start a life anew: no object, nothing selected (F8). Pages stay the device's until they are returned (B6)."""
+        self.stage = Stage.DISABLED
+        self.issi = 0
+        self.driver_version = ""
+        self.left_objects = 0
+        self.caps.reset()
+        self.forget_objects()
+        self.icm.clear_use()
+
+    def reset(self) -> None:
+        """As after power on: all pages are the host's again, too."""
+        self.begin()
+        self.icm.forget()
+
+    def objects(self) -> dict[str, int]:
+        """Kind -> how many exist, of the kinds of which any does."""
+        return {table.kind: len(table) for table in self._tables if len(table)}
 
     def forget_objects(self) -> None:
         """Empty tables with the limits of the current capabilities: after reset, at INIT_HCA and TEARDOWN_HCA (F8)."""
+        for table in self._tables:
+            for item in table:
+                item.end()
         caps, icm = self.caps.general, self.icm
         uar_pages = self.device.uar_pages
         self.uars: Table[Uar] = Table("UAR", icm, limit=uar_pages - FIRST_UAR, first=FIRST_UAR, size=uar_pages)
@@ -58,7 +86,18 @@ class Function:
         self.mkeys: Table[MKey] = Table("MKey", icm, limit=1 << caps.log_max_mkey, first=0x10, size=1 << 24)
         self.receive_pools: Table[ReceivePool] = Table("SRQ", icm, limit=1 << caps.log_max_srq, first=1, size=1 << 24)
         self.qps: Table[Qp] = Table("QP", icm, limit=1 << caps.log_max_qp, first=0x40, size=1 << 24)
-        self.event_map: dict[EventType, Eq] = {}
+        self._tables = (
+            self.uars,
+            self.pds,
+            self.transport_domains,
+            self.xrcds,
+            self.eqs,
+            self.cqs,
+            self.mkeys,
+            self.receive_pools,
+            self.qps,
+        )
+        self.event_map.clear()
         self.vport = Vport(self.device.port)
 
     @property

@@ -43,8 +43,12 @@ class HcaObject:
         self._uses.remove(other)
         other.references -= 1
 
+    def end(self) -> None:
+        """Stop what still runs for this object (tasks, timers): it touches nothing after this."""
+
     def release(self) -> None:
         """Drop all references; the object is gone after this."""
+        self.end()
         for other in self._uses:
             other.references -= 1
         self._uses.clear()

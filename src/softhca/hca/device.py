@@ -1,0 +1,234 @@
+"""The card: a PCI function whose BAR0 holds init segment, MSI-X table and UAR pages (E1, G1)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from softhca.bus import Engine, Reset
+from softhca.bus.config_space import Identity
+from softhca.bus.pci_function import PciFunction
+from softhca.hca import (  # noqa: F401 - all that have commands are imported, so that these are registered
+    adapter,
+    hca_vport,
+    lifecycle,
+    mad,
+    pages,
+    registers,
+    roce,
+    special_contexts,
+    uar,
+)
+from softhca.hca import flash as firmware_flash
+from softhca.hca.cmd_interface import CommandInterface
+from softhca.hca.command import Stage
+from softhca.hca.flash import FlashError, Image
+from softhca.hca.function import FIRST_UAR, Function
+from softhca.hca.health import Health
+from softhca.hca.init_segment import SEGMENT_SIZE, SW_RESET, InitSegment
+from softhca.hca.lifecycle import Teardown
+from softhca.hca.port import Port
+from softhca.hca.profile import Profile
+from softhca.prm.init_segment import HealthSyndrome, NicInterface
+
+BAR0_SIZE = 32 << 20
+UAR_PAGE = 4096
+MSIX_TABLE = SEGMENT_SIZE
+MSIX_PENDING = 0x3000
+_MSIX_ENTRY = 16
+MOST_VECTORS = (MSIX_PENDING - MSIX_TABLE) // _MSIX_ENTRY
+
+
+class Hca(PciFunction):
+    """A ConnectX-class HCA with one function.
+
+    Args:
+        engine: runs the card's work; cards of one fabric share it.
+        profile: the model.
+        flash: contents of its flash; by default a good image of the model's firmware.
+        strict: let an unexpected exception of a command out after it was answered (for tests).
+
+    Raises:
+        ValueError: the model has more MSI-X vectors than the table's place in BAR0 holds.
+
+    Attributes:
+        profile: the model.
+        port: the physical port.
+        function: the PF.
+        commands: the command interface.
+        health: the health registers.
+        segment: the init segment.
+        firmware: what the loaded image says; of a bad image the model's own figures, which nothing shows.
+        ready: the firmware has started.
+        teardowns: a record for each DISABLE_HCA of the card's life.
+    """
+
+    def __init__(self, engine: Engine, profile: Profile, *, flash: bytes | None = None, strict: bool = False) -> None:
+        pci = profile.pci
+        if pci.vectors > MOST_VECTORS:
+            raise ValueError(f"profile {profile.name}: pci.vectors {pci.vectors}, at most {MOST_VECTORS} have a place")
+        super().__init__(
+            engine,
+            Identity(
+                vendor=pci.vendor_id,
+                device=pci.device_id,
+                class_code=pci.class_code,
+                revision=pci.revision,
+                subsystem_vendor=pci.subsystem_vendor_id,
+                subsystem=pci.subsystem_id,
+            ),
+            {0: BAR0_SIZE},
+            vectors=pci.vectors,
+            msix_table=MSIX_TABLE,
+            msix_pending=MSIX_PENDING,
+        )
+        self.profile = profile
+        self.flash = firmware_flash.build(profile) if flash is None else flash
+        self.firmware: Image = firmware_flash.load(firmware_flash.build(profile))
+        self.ready = False
+        self.teardowns: list[Teardown] = []
+        self._msix = bytearray(MOST_VECTORS * _MSIX_ENTRY)
+        self._frequency = int(profile.capabilities["general"]["device_frequency_khz"])
+        self._born = engine.clock.now()
+        self.port = Port(profile)
+        self.segment = InitSegment(self)
+        self.health = Health(engine.clock, self.segment.view.health_buffer)
+        self.segment.use_health(self.health)
+        self.commands = CommandInterface(self, strict=strict)
+        self.function = Function(self)
+        self.port.on_event = self.function.event
+        self._start()
+
+    @property
+    def uar_pages(self) -> int:
+        """4 KiB pages of BAR0; those below FIRST_UAR are not UARs."""
+        return BAR0_SIZE // UAR_PAGE
+
+    def ticks(self) -> int:
+        """The internal timer: ticks of device_frequency_khz since the card was powered (E4)."""
+        return (self.engine.clock.now() - self._born) * self._frequency // 1_000_000
+
+    def on_reset(self, kind: Reset) -> None:
+        """Everything but configuration space back to power on; the firmware starts again."""
+        self._msix[:] = bytes(len(self._msix))
+        if kind is Reset.COLD:
+            self._born = self.engine.clock.now()
+        self.port.reset()
+        self._start()
+
+    def _start(self) -> None:
+        """Load the firmware from flash and bring the function to its first state (C1)."""
+        self.commands.stop()
+        self.function.reset()
+        hardware = self.profile.pci.device_id
+        try:
+            image = firmware_flash.load(self.flash)
+        except FlashError as error:
+            self.ready = False
+            self.segment.reset(None)
+            self.health.dead(HealthSyndrome.FW_CRC_ERR, error.fault, hardware)
+            return
+        self.firmware = image
+        self.ready = True
+        self.segment.reset(image)
+        self.health.start(image.major << 24 | (image.minor & 0xFF) << 16 | image.subminor, hardware)
+        self.commands.start(image.log_size, image.log_stride)
+
+    # What the init segment acts on.
+
+    @property
+    def queue_locked(self) -> bool:
+        """Whether the command queue's address must not change now (E2)."""
+        return self.function.stage is Stage.INITIALIZED
+
+    def queue_placed(self, address: int) -> None:
+        """The host has written the address of the command queue."""
+        if self.ready and self.segment.nic_interface == NicInterface.FULL_DRIVER:
+            self.commands.place(address)
+
+    def interface_set(self, interface: int) -> None:
+        """The host has written nic_interface (E2, F6).
+
+        Disabled: the function stops at once, and all its pages are the host's again. Reset: so does the whole card,
+        its firmware starts anew, and the function is then disabled. Full driver: bring-up may begin.
+        """
+        if not self.ready:
+            return
+        if interface == NicInterface.FULL_DRIVER:
+            self.commands.start(self.firmware.log_size, self.firmware.log_stride)
+            self.commands.place(self.segment.queue_address)
+            return
+        self.commands.stop()
+        self.function.reset()
+        if interface == SW_RESET:
+            self.engine.post(self._restarted)
+
+    def _restarted(self) -> None:
+        if self.segment.nic_interface != SW_RESET:
+            return  # another reset came first
+        self.port.reset()
+        self._start()
+        self.commands.stop()
+        self.segment.show_interface(NicInterface.DISABLED)
+
+    def command_doorbell(self, vector: int) -> None:
+        """The host has submitted command slots (D7)."""
+        self.commands.ring(vector)
+
+    def bar_read(self, bar: int, offset: int, size: int) -> bytes:
+        """Read BAR0: init segment, MSI-X table; UAR pages and gaps read as zero, what does not exist as ones."""
+        if bar != 0 or offset < 0 or offset >= BAR0_SIZE:
+            return b"\xff" * size
+        if offset + size <= SEGMENT_SIZE:
+            return self.segment.read(offset, size)
+        data = bytearray(size)
+        if offset < SEGMENT_SIZE:
+            data[: SEGMENT_SIZE - offset] = self.segment.read(offset, SEGMENT_SIZE - offset)
+        first, last = max(offset, MSIX_TABLE), min(offset + size, MSIX_PENDING)
+        if first < last:
+            data[first - offset : last - offset] = self._msix[first - MSIX_TABLE : last - MSIX_TABLE]
+        if offset + size > BAR0_SIZE:
+            data[BAR0_SIZE - offset :] = b"\xff" * (offset + size - BAR0_SIZE)
+        return bytes(data)
+
+    def bar_write(self, bar: int, offset: int, data: bytes | memoryview) -> None:
+        """Write BAR0: init segment, MSI-X table, UAR doorbells; anything else is ignored."""
+        if bar != 0 or offset < 0 or offset >= BAR0_SIZE or not data:
+            return
+        end = min(offset + len(data), BAR0_SIZE)
+        if offset >= FIRST_UAR * UAR_PAGE:
+            self._uar_write(offset, data[: end - offset])
+            return
+        if offset < SEGMENT_SIZE:
+            self.segment.write(offset, data[: SEGMENT_SIZE - offset])
+        first, last = max(offset, MSIX_TABLE), min(end, MSIX_PENDING)
+        if first < last:
+            self._msix[first - MSIX_TABLE : last - MSIX_TABLE] = data[first - offset : last - offset]
+        if end > FIRST_UAR * UAR_PAGE:
+            skip = FIRST_UAR * UAR_PAGE - offset
+            self._uar_write(FIRST_UAR * UAR_PAGE, data[skip : end - offset])
+
+    def _uar_write(self, offset: int, data: bytes | memoryview) -> None:
+        while data:
+            page, at = divmod(offset, UAR_PAGE)
+            part = data[: UAR_PAGE - at]
+            uar.doorbell(self.function, page, at, part)
+            offset += len(part)
+            data = data[len(part) :]
+
+    def summary(self) -> dict[str, Any]:
+        """What became of the card, for programs.
+
+        Returns:
+            `profile`; `commands`, how many ended; `failed_commands`, by the opcode's name; `pages_outstanding`, pages
+            that the device has now; `objects` alive now, by kind; `teardowns`, see
+            :class:`softhca.hca.lifecycle.Teardown`.
+        """
+        return {
+            "profile": self.profile.name,
+            "commands": self.commands.commands,
+            "failed_commands": dict(self.commands.failed),
+            "pages_outstanding": len(self.function.icm.pages),
+            "objects": self.function.objects(),
+            "teardowns": [asdict(teardown) for teardown in self.teardowns],
+        }
