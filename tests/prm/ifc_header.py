@@ -13,6 +13,7 @@ from pathlib import Path
 
 IFC_FILES = ("mlx5_ifc.h", "mlx5_ifc_fpga.h")
 C_FILES = ("device.h", "qp.h")
+CONSTANT_FILES = ("cq.h", "driver.h")
 C_BITS = {"u8": 8, "char": 8, "__be16": 16, "u16": 16, "__be32": 32, "u32": 32, "__be64": 64, "u64": 64}
 RESERVED = re.compile(r"reserved|resereved|rsvd")
 
@@ -75,7 +76,8 @@ class Header:
         mlx5 = folder / "include/linux/mlx5"
         ifc = "\n".join(_clean((mlx5 / name).read_text()) for name in IFC_FILES)
         plain = "\n".join(_clean((mlx5 / name).read_text()) for name in C_FILES)
-        self.constants = _constants(ifc + plain)
+        more = "\n".join(_clean((mlx5 / name).read_text()) for name in CONSTANT_FILES)
+        self.constants = _constants("\n".join((ifc, plain, more)))
         grh = _clean((folder / "include/rdma/ib_verbs.h").read_text())
         self._sources = {**_structures(ifc), **_structures(plain), **_structures(grh, "ib_gid|ib_grh")}
         self.ifc_names = sorted(name for name in self._sources if _of_bits(name))
@@ -201,8 +203,10 @@ def _clean(text: str) -> str:
 
 def _constants(text: str) -> dict[str, int]:
     found = {}
-    for name, value in re.findall(r"(?m)^\s*(?:#define\s+)?(\w+)\s*(?:=|\s)\s*(0[xX][0-9a-fA-F]+|\d+)\s*,?\s*$", text):
+    for name, value in re.findall(r"(?m)^\s*(?:#define\s+)?(\w+)\s*[=\s]\s*\(?(0[xX]\w+|\d+)\)?\s*,?\s*$", text):
         found[name] = int(value, 0)
+    for name, one, other in re.findall(r"#define\s+(\w+)\s+\((\w+)\s*\+\s*\\?\s*(\w+)\)", text):
+        found[name] = found[one] + found[other]
     return found
 
 
