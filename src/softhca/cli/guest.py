@@ -35,7 +35,9 @@ class GuestGroup(click.Group):
             ctx.meta[_COMMAND] = command
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the sub-command; a word that is none is most likely a command without its `--`."""
         if args and self.get_command(ctx, args[0]) is None:
             names = ", ".join(self.list_commands(ctx))
@@ -104,7 +106,7 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict there.")
 @click.option("--control", type=click.Path(path_type=Path), help="Socket for questions during the run (lines of JSON).")
 @click.pass_context
-def guest(ctx: click.Context, **given: Any) -> None:
+def guest(ctx: click.Context, /, **given: Any) -> None:
     """Run a command in a Linux guest that has the card, or without a command a shell.
 
     The first run builds the lab from the distribution's packages, as an ordinary user, into your cache. The command
@@ -261,16 +263,21 @@ def info(as_json: bool) -> None:
         mirror: str | None = find_mirror()
     except LabError:
         mirror = None
-    parts = [{"name": path.name, "bytes": disk_usage(path)} for path in cache.artefacts()]
-    answer = {"cache": str(cache.root), "mirror": mirror, "accelerator": accelerator(), "parts": parts}
+    parts = [(path.name, disk_usage(path)) for path in cache.artefacts()]
+    answer = {
+        "cache": str(cache.root),
+        "mirror": mirror,
+        "accelerator": accelerator(),
+        "parts": [{"name": name, "bytes": size} for name, size in parts],
+    }
     if as_json:
         click.echo(json.dumps(answer, indent=1))
         return
     click.echo(f"cache        {answer['cache']}")
     click.echo(f"mirror       {mirror or 'unknown: use --mirror'}")
     click.echo(f"accelerator  {answer['accelerator']}")
-    for part in parts:
-        click.echo(f"{part['bytes'] / 1e6:9.1f} MB  {part['name']}")
+    for name, size in parts:
+        click.echo(f"{size / 1e6:9.1f} MB  {name}")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,8 @@ class Agent:
 
         Args:
             script: what `bash -c` runs; its standard input is empty.
-            output, error: take what it prints, as it comes.
+            output: takes what it prints on standard output, as it comes.
+            error: takes what it prints on standard error.
             timeout: seconds.
             what: what is waited for, for the message.
 
@@ -183,8 +184,9 @@ class Agent:
         self._answer("done", 30, "the guest to set its clock")
 
     def start_shell(self, rows: int, columns: int, terminal: str) -> None:
-        """Start an interactive shell on the `shell` channel."""
+        """Start an interactive shell on the `shell` channel; what is sent there from now on reaches it."""
         self._send("shell", str(rows), str(columns), _word(terminal))
+        self._answer("shell", 30, "the guest to start a shell")
 
     def shell_status(self) -> int | None:
         """Exit status of the shell, None while it runs."""

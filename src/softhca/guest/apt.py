@@ -117,7 +117,12 @@ class PrivateApt:
         (root / "apt.conf").write_text(_CONFIG.format(root=root) + _host_network_settings())
         sources = _SOURCES.format(mirror=mirror, suites=f"{SUITE} {BACKPORTS}", keyring=_KEYRING)
         (root / "etc/sources.list.d/lab.sources").write_text(sources)
-        self._env = {**os.environ, "APT_CONFIG": str(root / "apt.conf"), "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+        self._env = {
+            **os.environ,
+            "APT_CONFIG": str(root / "apt.conf"),
+            "LC_ALL": "C",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
 
     def update(self) -> None:
         """Fetch the package lists."""

@@ -10,12 +10,13 @@ from importlib.resources import files
 from softhca.guest.agent import KernelLine
 
 FATAL = re.compile(
-    r"""\bWARNING:\s | \bBUG:\s | \bkernel\ BUG\ at\b | \bOops\b | \bKernel\ panic\b | \bKASAN:\s | \bKFENCE:\s | \bUBSAN:\s
+    r"""\bWARNING:\s | \bBUG:\s | \bkernel\ BUG\ at\b | \bOops\b | \bKernel\ panic\b
+    | \bKASAN:\s | \bKFENCE:\s | \bUBSAN:\s | \bODEBUG:\s | \brefcount_t:\s | \blist_(?:add|del)\ corruption\b
     | \bgeneral\ protection\ fault\b | \bunable\ to\ handle\b | \bUnable\ to\ handle\b
     | \bINFO:\ task\ .*\ blocked\ for\ more\ than\b | \bdetected\ stalls?\b | \bdetected\ expedited\ stalls\b
     | \bINFO:\ possible\ | \bpossible\ recursive\ locking\b | \bDEBUG_LOCKS_WARN_ON\b
     | \b(?:divide\ error|invalid\ opcode|double\ fault|stack\ segment):\s
-    | \blist_(?:add|del)\ corruption\b | \bODEBUG:\s | \brefcount_t:\s | \bInconsistent\ lock\b | \binconsistent\ lock\b""",
+    | \b[Ii]nconsistent\ lock\b""",
     re.X,
 )
 """What the kernel prints when it has found itself broken: WARN, BUG, oops, hung task, stall, KASAN, lockdep."""

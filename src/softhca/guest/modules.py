@@ -44,7 +44,7 @@ KEPT_FOLDERS = (
     "net/smc",
     "net/sunrpc",
 )
-"""Below `kernel/` of a modules folder; with all that these depend on. Modules elsewhere (updates/, extra/) are all kept."""
+"""Below `kernel/` of a modules folder, with all that these depend on. Modules elsewhere (updates/, extra/) are kept."""
 
 STARTING = ("virtio_pci", "virtio_console", "crc32c_generic", "libcrc32c", "virtio_blk", "erofs", "overlay")
 """What the first root needs, in this order (6.12 asks for crc32c_generic without naming it as a dependency)."""
@@ -81,7 +81,7 @@ def kept(path: str) -> bool:
 def depends_of(module: bytes) -> list[str]:
     """Names of the modules that a module says it depends on (`depends=` and `softdep=` of its .modinfo)."""
     found: list[str] = []
-    for key, value in re.findall(rb"(?:^|\0)(depends|softdep)=([^\0]*)", module):
+    for _, value in re.findall(rb"(?:^|\0)(depends|softdep)=([^\0]*)", module):
         names = value.decode().replace("pre:", " ").replace("post:", " ").replace(",", " ").split()
         found.extend(name_of(name) for name in names)
     return found

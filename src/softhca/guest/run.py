@@ -26,6 +26,8 @@ from softhca.vfio_user.loop import Loop
 from softhca.vfio_user.server import Server
 
 MAX_DEVICES = 16
+_NOBODY_READS = 128 + 13
+"""Exit status of a run whose output nobody takes any more: as of a program that SIGPIPE ended."""
 _DRIVER = "mlx5_core"
 _LOAD_DRIVER = f"""
 modprobe -a mlx5_core mlx5_ib ib_uverbs ib_umad || exit 1
@@ -152,6 +154,8 @@ class Run:
             self._read_last_lines()
             if not self._complaints():
                 outcome.lab_error = str(error)
+        except BrokenPipeError:
+            outcome.status = _NOBODY_READS
         except (LabError, OSError, ValueError) as error:
             outcome.lab_error = f"{error}"
         finally:

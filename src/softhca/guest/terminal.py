@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import sys
 import termios
@@ -28,11 +29,15 @@ def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
     channel = machine.channels["shell"]
     stdin, stdout = sys.stdin.fileno(), sys.stdout.fileno()
 
-    def forward() -> None:
+    def forward() -> bool:
         data = os.read(stdin, 4096)
         if not data:
             loop.remove_reader(stdin)
         channel.send(data or _END_OF_INPUT)
+        return bool(data)
+
+    def follow() -> None:
+        forward()
 
     def ended() -> bool:
         if channel.received:
@@ -47,12 +52,26 @@ def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
     sys.stdout.flush()
     with _raw(stdin):
         agent.start_shell(rows, columns, os.environ.get("TERM", "linux"))
-        loop.add_reader(stdin, forward)
+        if _can_be_waited_for(stdin):
+            loop.add_reader(stdin, follow)
+        else:
+            while forward():
+                pass
         try:
             machine.pump(ended, _FOREVER, "the shell")
         finally:
             loop.remove_reader(stdin)
     return status[0]
+
+
+def _can_be_waited_for(descriptor: int) -> bool:
+    """Whether input comes over time; a file has all of it at once."""
+    with select.epoll() as probe:
+        try:
+            probe.register(descriptor)
+        except PermissionError:
+            return False
+    return True
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -12,20 +12,20 @@ from softhca.guest.errors import LabError
 from softhca.guest.programs import Programs
 from softhca.guest.progress import Progress, step
 
-PACKAGES = (
-    "base-files base-passwd bash dash coreutils sed grep gawk util-linux bsdutils mount procps hostname findutils "
-    "diffutils gzip tar libc-bin zstd ncurses-base rdma-core ibverbs-utils ibverbs-providers rdmacm-utils "
-    "python3-pyverbs perftest infiniband-diags pciutils iproute2 iputils-ping kmod ethtool"
-).split()
+PACKAGES = """
+base-files base-passwd bash dash coreutils sed grep gawk util-linux bsdutils mount procps hostname findutils diffutils
+gzip tar libc-bin zstd ncurses-base rdma-core ibverbs-utils ibverbs-providers rdmacm-utils python3-pyverbs perftest
+infiniband-diags pciutils iproute2 iputils-ping kmod ethtool
+""".split()  # noqa: SIM905
 
-REQUIRED_PROGRAMS = (
-    "awk base64 bash cat chmod cmp cut date dd devlink diff dmesg env ethtool false find free gawk grep gzip head "
-    "hostname ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_write_bw ib_write_lat ibstat ibstatus ibv_asyncwatch "
-    "ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_xsrq_pingpong "
-    "insmod ip kill ls lsmod lspci mkdir modinfo modprobe mount nproc nsenter od perl pgrep ping pkill ps python3 "
-    "rdma rmmod rping script sed seq setpci setsid sh sha256sum sleep sort ss stat stty sysctl tail tar taskset tc "
-    "tee test timeout touch tr true udaddy ucmatose umount uname unshare vmstat watch wc xargs"
-).split()
+REQUIRED_PROGRAMS = """
+awk base64 bash cat chmod cmp cut date dd devlink diff dmesg env ethtool false find free gawk grep gzip head
+hostname ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_write_bw ib_write_lat ibstat ibstatus ibv_asyncwatch
+ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_xsrq_pingpong
+insmod ip kill ls lsmod lspci mkdir modinfo modprobe mount nproc nsenter od perl pgrep ping pkill ps python3
+rdma rmmod rping script sed seq setpci setsid sh sha256sum sleep sort ss stat stty sysctl tail tar taskset tc
+tee test timeout touch tr true udaddy ucmatose umount uname unshare vmstat watch wc xargs
+""".split()  # noqa: SIM905
 
 PYVERBS_TESTS = "usr/share/doc/rdma-core/tests"
 """Where python3-pyverbs has rdma-core's own test suite (run `python3 tests/run_tests.py` in its parent folder)."""

@@ -79,9 +79,12 @@ get() { # NAME
 }
 
 shell() { # ROWS COLUMNS TERM
-    stty -F /dev/hvc0 rows "$1" cols "$2" sane
-    (cd "$work" && TERM=$(word "$3") exec setsid -c -w bash -l 3<&- 4<&- 5>&- 6>&- 7>&- </dev/hvc0 >/dev/hvc0 2>&1)
+    exec 8<>/dev/hvc0  # held open: the last one to close a terminal throws its input away
+    stty rows "$1" cols "$2" sane <&8
+    echo "shell" >&3
+    (cd "$work" && TERM=$(word "$3") exec setsid -c -w bash -l 3<&- 4<&- 5>&- 6>&- 7>&- <&8 >&8 2>&8 8>&-)
     echo "done $?" >&3
+    exec 8>&-
 }
 
 echo "ready $(uname -r)" >&3
