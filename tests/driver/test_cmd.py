@@ -183,6 +183,7 @@ def test_tokens_change_with_each_use_and_are_never_zero(bench: Bench) -> None:
 @pytest.mark.requirement("D5")
 def test_output_with_a_wrong_signature_is_refused(bench: Bench) -> None:
     channel = bench.driver.channel
+    bench.host.on_interrupt(0, lambda: None)
     channel.use_polling()
     submission = channel.prepare(Opcode.QUERY_ADAPTER, QueryAdapterIn.new(), QueryAdapterOut)
     channel.ring(submission)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tinygrad.helpers import to_be32, to_be64
-from tinygrad.runtime.support.mlx.mlxdev import MLXDev, MLXQP
+from tinygrad.runtime.support.mlx.mlxdev import MLXQP, MLXDev
 
 from softhca.bus import Engine, VirtualClock
 from softhca.hca.device import Hca

@@ -237,9 +237,7 @@ def _completion_events(driver: Driver) -> str:
 @step("port", "the port has what its transport needs; link, vport and QP state are three conditions")
 def _port(driver: Driver) -> str:
     caps = driver.capabilities
-    found = driver.port = port.set_up(
-        driver.channel, ethernet=caps.port_type == PortType.ETH, roce=bool(caps.roce)
-    )
+    found = driver.port = port.set_up(driver.channel, ethernet=caps.port_type == PortType.ETH, roce=bool(caps.roce))
     driver.reached = Reached.READY
     where = f"MAC {found.mac.to_bytes(6, 'big').hex(':')}" if found.ethernet else f"LID {found.lid}"
     link, vport = ("up" if up else "down" for up in (found.link_up, found.vport_up))
