@@ -160,10 +160,11 @@ class Port:
         return highest_bit(self.figures.ext_eth_proto) if self.up else 0
 
     def gid(self, index: int) -> bytes:
-        """An entry of the GID table (16 bytes): the first is the link-local one, the others are empty."""
-        if index:
-            return bytes(16)
-        return (LINK_LOCAL_PREFIX << 64 | self.guid).to_bytes(16, "big")
+        """An entry of the GID table (16 bytes): the subnet prefix, and the GUID in the first entry, else zeros.
+
+        Linux takes the prefix of the last entry for the subnet's.
+        """
+        return (LINK_LOCAL_PREFIX << 64 | (0 if index else self.guid)).to_bytes(16, "big")
 
     def pkey(self, index: int) -> int:
         """An entry of the P_Key table (16 bits)."""
