@@ -10,11 +10,13 @@ from softhca.bus import DmaSpace, Engine, Iova, VirtualClock
 from softhca.bus.local import LocalHost
 from softhca.hca.command import COMMANDS
 from softhca.hca.function import Function
+from softhca.hca.health import Health
 from softhca.hca.port import Port
 from softhca.hca.profile import load_profile
 from softhca.hca.uar import doorbell
 from softhca.prm.cqe import Cqe64, CqeOpcode, ErrCqe
 from softhca.prm.events import Eqe
+from softhca.prm.init_segment import HealthBuffer
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
 
@@ -36,7 +38,7 @@ class Card:
         self.uar_pages = 8192
         self.vectors = VECTORS
         self.interrupts: list[int] = []
-        self.failed_eqs: list[tuple[int, bool]] = []
+        self.health = Health(self.engine.clock, HealthBuffer.new())
         self.time = 0x1122_3344_5566_7788
 
     def interrupt(self, vector: int) -> None:
@@ -44,9 +46,6 @@ class Card:
 
     def ticks(self) -> int:
         return self.time
-
-    def eq_failed(self, number: int, *, is_overflow: bool) -> None:
-        self.failed_eqs.append((number, is_overflow))
 
 
 @dataclass
@@ -190,7 +189,7 @@ class Bench:
     def __init__(self) -> None:
         self.card = Card()
         self.fn = Function(cast(Any, self.card))
-        self.fn.icm.pages = [0] * (1 << 20)
+        self.fn.icm.pages = dict.fromkeys(range(1 << 20))
         self.fn.forget_objects()
         self.uar = self.call(Opcode.ALLOC_UAR).uar
         self.pd = self.call(Opcode.ALLOC_PD).pd
@@ -233,7 +232,7 @@ class Bench:
         )
         return Events(reply.eq_number, memory, log_size, self.uar)
 
-    def cq(self, *, log_size: int = 6, events: Events | None = None, **context: int) -> Completions:
+    def cq(self, *, log_size: int = 6, events: Events | None = None, **context: Any) -> Completions:
         memory, record = self.memory(64 << log_size), self.memory(8)
         memory.view[63::64] = b"\xf0" * (1 << log_size)
         fields = {
@@ -253,7 +252,7 @@ class Bench:
         length: int | None = None,
         pages: list[int] | None = None,
         key: int = 0x42,
-        **context: int,
+        **context: Any,
     ) -> int:
         """An MTT key over a buffer; its lkey and rkey."""
         pages = self.pages(memory) if pages is None else pages
@@ -285,7 +284,7 @@ class Bench:
         log_sq: int = 4,
         log_rq: int = 4,
         log_stride: int = 2,
-        **context: int,
+        **context: Any,
     ) -> Queue:
         """A QP in RST."""
         rq_slots, stride = 1 << log_rq, 16 << log_stride
@@ -307,7 +306,7 @@ class Bench:
         reply = self.call(Opcode.CREATE_QP, qpc=fields, pas=self.pages(memory))
         return Queue(self, reply.qpn, memory, record, rq_slots, stride, 1 << log_sq, fields["uar_page"])
 
-    def to_init(self, queue: Queue, **context: int) -> None:
+    def to_init(self, queue: Queue, **context: Any) -> None:
         fields: dict[str, Any] = {"rre": 1, "rwe": 1, "primary_address_path": {"vhca_port_num": 1}} | context
         self.call(Opcode.RST2INIT_QP, qpn=queue.number, qpc=fields)
 
@@ -324,8 +323,8 @@ class Bench:
         self.call(Opcode.RTR2RTS_QP, qpn=queue.number, qpc=fields)
 
     def connect(self, left: Queue, right: Queue) -> None:
-        """Bring two QPs to RTS, each the other's peer."""
-        for queue, peer in ((left, right), (right, left)):
+        """Bring two QPs to RTS, each the other's peer; or one that is its own."""
+        for queue, peer in ((left, right), (right, left))[: 1 if left is right else 2]:
             self.to_init(queue)
             self.to_rtr(queue, peer.number)
             self.to_rts(queue)

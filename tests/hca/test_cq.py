@@ -229,7 +229,7 @@ def test_query(bench: Bench) -> None:
         ({"log_page_size": 31}, syndromes.BAD_PAGE_SIZE),
     ],
 )
-def test_create_is_refused(bench: Bench, context: dict[str, int], expected: Syndrome) -> None:
+def test_create_is_refused(bench: Bench, context: dict[str, Any], expected: Syndrome) -> None:
     with pytest.raises(CommandError) as refusal:
         bench.cq(**context) if "log_cq_size" not in context else create(bench, context)
     assert refusal.value.syndrome is expected

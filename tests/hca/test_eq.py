@@ -7,6 +7,7 @@ import pytest
 from softhca.hca.eq import EqState, EqStatus
 from softhca.hca.errors import CommandError
 from softhca.prm.events import EventType
+from softhca.prm.init_segment import HealthSyndrome
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
 from softhca.prm.syndromes.table import Syndrome
@@ -77,7 +78,7 @@ def test_overflow_overwrites_nothing_and_is_told(bench: Bench) -> None:
     for number in range(6):
         bench.fn.event(EventType.PORT_CHANGE, bytes([number + 1]))
     assert [events.memory.view[at * 64 + 32] for at in range(4)] == [1, 2, 3, 4]
-    assert bench.card.failed_eqs == [(events.number, True)]
+    assert bench.card.health.syndrome is HealthSyndrome.ASYNCHRONOUS_EQ_BUF_OVERRUN
     eq = bench.fn.eqs.get(events.number)
     assert (eq.status, eq.lost) == (EqStatus.OVERFLOW, 2)
 
@@ -106,7 +107,7 @@ def test_buffer_that_is_not_mapped(bench: Bench) -> None:
     reply = bench.call(Opcode.CREATE_EQ, eq_context_entry=context, event_bitmask=[PORT, 0, 0, 0], pas=[0x7000])
     bench.fn.event(EventType.PORT_CHANGE, b"")
     assert bench.fn.eqs.get(reply.eq_number).status is EqStatus.WRITE_FAILURE
-    assert bench.card.failed_eqs == [(reply.eq_number, False)]
+    assert bench.card.health.syndrome is HealthSyndrome.EQ_IN_ERR
 
 
 @pytest.mark.requirement("B1", "E6")

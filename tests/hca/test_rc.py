@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -262,7 +263,8 @@ def test_responder_memory_that_is_not_mapped(pair: Pair) -> None:
     ],
 )
 def test_missing_remote_right(pair: Pair, right: str, opcode: WqeOpcode, vendor: VendorSyndrome) -> None:
-    key = pair.bench.mkey(pair.target, key=5, **{right: 0})
+    missing: dict[str, Any] = {right: 0}
+    key = pair.bench.mkey(pair.target, key=5, **missing)
     pair.left.post(opcode, remote(pair.target.iova, key), data(pair.lkey, pair.source.iova, 8))
     cqe = pair.sent.error()
     assert (cqe.syndrome, cqe.vendor_err_synd) == (CqeSyndrome.REMOTE_ACCESS_ERR, vendor)
@@ -442,7 +444,7 @@ def test_late_peer_is_reached_by_a_retry() -> None:
     bench.to_init(right)
     bench.to_rtr(right, left.number)
     bench.wait(SECOND)
-    assert memory.view[:4] == b"late"
+    assert bytes(memory.view[:4]) == b"late"
     assert sent.good(CqeOpcode.REQ)
 
 

@@ -236,11 +236,10 @@ class Cq(HcaObject):
         self.status = status
         self._fn.event(EventType.CQ_ERROR, EqeCqErr.pack(cqn=self.number, syndrome=syndrome))
 
-    def release(self) -> None:
-        """Drop references; a notification that waits is not given any more."""
+    def end(self) -> None:
+        """A notification that waits is not given any more."""
         if self._timer is not None:
             self._timer.cancel()
-        super().release()
 
     def moderate(self, *, period: int | None = None, count: int | None = None, oi: bool | None = None) -> None:
         """Change what MODIFY_CQ may change; None leaves it."""

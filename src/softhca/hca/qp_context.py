@@ -237,7 +237,7 @@ class Qp(HcaObject):
         """Give an event that carries this QP's number."""
         self.fn.event(event, EqeQpSrq.pack(qp_srq_n=self.number))
 
-    def release(self) -> None:
-        """Drop references; no timer of this QP fires after this."""
+    def end(self) -> None:
+        """No timer of this QP fires after this, and its queues are not looked at any more."""
         self.rest()
-        super().release()
+        self.state = QpState.RST

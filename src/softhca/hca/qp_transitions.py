@@ -173,10 +173,10 @@ def _move(fn: Function, transition: Transition, qpn: int, mask: int, given: Qpc)
         )
     connected = qp.service is Service.RC
     allowed = transition.connected if connected else transition.datagram
-    if mask & ~allowed:
+    if mask & ~int(allowed):
         raise CommandError(
             syndromes.OPTIONAL_NOT_ALLOWED,
-            f"{transition.opcode.name} of {qp.service.name}: opt_param_mask {mask:#x}, allowed bits are {allowed:#x}",
+            f"{transition.opcode.name} of {qp.service.name}: opt_param_mask {mask:#x}, allowed {int(allowed):#x}",
         )
     required = transition.takes_connected if connected else transition.takes_datagram
     options = OptParam(mask)
