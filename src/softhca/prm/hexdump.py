@@ -8,9 +8,12 @@ from collections.abc import Iterator
 MAX_BYTES = 1 << 20
 """A dump is not larger: repeated lines (`*`) of a hostile file stay bounded."""
 
+WORD = 8
+"""Characters that data behind a prefix have at least; what is shorter is a figure in a title."""
+
 _TIME_STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s*")
 _OFFSET = re.compile(r"(?:^|\s)([0-9a-fA-F]{3,16}):\s+(?=[0-9a-fA-F]{2})")
-_BARE_OFFSET = re.compile(r"^([0-9a-fA-F]{7,16})\s+(?=(?:[0-9a-fA-F]{2}|[0-9a-fA-F]{4})(?:\s|$))")
+_BARE_OFFSET = re.compile(r"^([0-9a-fA-F]{7}\s|[0-9a-fA-F]{8,16}\s\s)\s*(?=(?:[0-9a-fA-F]{2}|[0-9a-fA-F]{4})(?:\s|$))")
 _GROUP = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)$")
 
 
@@ -72,8 +75,10 @@ def _split(line: str) -> tuple[int | None, int, str]:
         return int(found[1], 16), len(found[1]), line[found.end() :]
     found = _BARE_OFFSET.match(line)
     if found is not None:
-        return int(found[1], 16), -len(found[1]), line[found.end() :]
-    return None, 0, line.rpartition(": ")[2]
+        digits = found[1].strip()
+        return int(digits, 16), -len(digits), line[found.end() :]
+    _, prefix, body = line.rpartition(": ")
+    return None, 0, line if prefix and len(body) < WORD else body
 
 
 def _mostly_hex(body: str) -> bool:
