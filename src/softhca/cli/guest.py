@@ -111,7 +111,8 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
 
     The first run builds the lab from the distribution's packages, as an ordinary user, into your cache. The command
     starts when mlx5_core has bound and mlx5_ib, ib_uverbs and ib_umad are loaded; files of --copy-in lie in its working
-    folder. One word after the -- is a bash script, several are a program and its arguments.
+    folder. One word after the -- is a bash script, several are a program and its arguments. Without a command and
+    without a terminal the script comes from standard input.
 
     \b
     softhca guest -- ibv_devinfo
@@ -126,8 +127,6 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
         return
     from softhca.guest.run import Options
 
-    words: list[str] | None = ctx.meta.get(_COMMAND)
-    command = None if words is None else words[0] if len(words) == 1 else shlex.join(words)
     options = Options(
         kernel=given["kernel"],
         packages=given["packages"],
@@ -141,11 +140,18 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
         load_modules=not given["no_modules"],
         allow_kernel=list(given["allow_kernel"]),
     )
-    outcome = _run(options, given["profile"], given["devices"], given["control"], command)
+    outcome = _run(options, given["profile"], given["devices"], given["control"], _script(ctx.meta.get(_COMMAND)))
     if given["json_file"] is not None:
         given["json_file"].write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
     _explain(outcome)
     sys.exit(outcome.exit)
+
+
+def _script(words: list[str] | None) -> str | None:
+    """The bash script to run; None for an interactive shell."""
+    if words is not None:
+        return words[0] if len(words) == 1 else shlex.join(words)
+    return None if sys.stdin.isatty() else sys.stdin.read()
 
 
 def _run(options: Options, profile: str, count: int, control: Path | None, command: str | None) -> Outcome:
@@ -175,7 +181,8 @@ def _devices(profile: str, count: int) -> list[Served]:
 
     engine = Engine()
     try:
-        cards = [Hca(engine, load_profile(profile)) for _ in range(count)]
+        model = load_profile(profile)
+        cards = [Hca(engine, model.numbered(index)) for index in range(count)]
     except (ValueError, FileNotFoundError) as error:
         raise click.BadParameter(str(error), param_hint="--profile") from error
     return [Served(card, card.summary) for card in cards]

@@ -20,7 +20,7 @@ from softhca.vfio_user.loop import Loop
 
 BOOT_TIMEOUT = 120.0
 """Seconds that a guest may take to boot."""
-CORE_MODULES = "ib_core ib_uverbs ib_umad rdma_cm rdma_ucm ib_ipoib"
+CORE_MODULES = "ib_core ib_uverbs ib_umad rdma_cm rdma_ucm"
 PREPARE = f"modprobe -a {CORE_MODULES}"
 """What a guest runs right after its boot, in a saved state too: the RDMA core, but no driver."""
 _RECIPE = 2
