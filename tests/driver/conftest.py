@@ -34,11 +34,16 @@ class Bench:
 
 
 def make_bench(
-    profile: str = "connectx-6-ib", *, seed: int = 0, clock: str = "virtual", memory: int = 64 << 20
+    profile: str = "connectx-6-ib",
+    *,
+    seed: int = 0,
+    clock: str = "virtual",
+    memory: int = 64 << 20,
+    flash: bytes | None = None,
 ) -> Bench:
     """A card after power on in a machine, and a driver that has not begun."""
     engine = Engine(RealClock() if clock == "real" else VirtualClock(), seed)
-    hca = Hca(engine, load_profile(profile))
+    hca = Hca(engine, load_profile(profile), flash=flash, strict=True)
     card = HeldDoorbells(hca)
     host = LocalHost(memory)
     host.plug(card)

@@ -4,7 +4,7 @@ import pytest
 
 from softhca.driver import Driver, Reached, bring_up, close
 from softhca.driver.bringup import STEPS, Stage
-from softhca.driver.errors import CommandFailed
+from softhca.driver.errors import BringUpError, CommandFailed
 from softhca.prm.function import InitHcaIn, InitHcaOut
 from softhca.prm.opcodes import Opcode
 from softhca.prm.pd import AllocPdIn, AllocPdOut
@@ -146,6 +146,19 @@ def test_commands_are_polled_before_the_command_eq_and_event_driven_after(cold: 
 def test_same_seed_and_virtual_clock_give_the_same_stages() -> None:
     first, second = (bring_up(make_bench(seed=9).driver) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.requirement("C1", "C3", "F7")
+def test_bad_flash_image_enumerates_and_is_never_ready() -> None:
+    bench = make_bench(flash=b"not firmware")
+    with pytest.raises(BringUpError, match="initializing stays 1 for 120 s") as caught:
+        bring_up(bench.driver)
+    assert caught.value.stage == "command queue"
+    assert "health syndrome 0x00" not in str(caught.value)
+    assert bench.driver.reached is Reached.ENUMERATED
+    assert not bench.driver.log
+    close(bench.driver)
+    assert bench.host.allocations == 0
 
 
 @pytest.mark.requirement("F8")

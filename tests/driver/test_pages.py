@@ -86,6 +86,7 @@ def test_no_memory_for_a_page_request_ends_the_command_with_no_resources(bench: 
         register_many(bench, pd, buffer)
     assert caught.value.status == CommandStatus.NO_RESOURCES
     assert bench.driver.ledger.outstanding == bench.driver.ledger.given
+    assert bench.driver.log.count(Opcode.MANAGE_PAGES) < 10, "the device asks again only when it must"
 
 
 def starve(host: LocalHost) -> None:

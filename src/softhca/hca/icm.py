@@ -17,12 +17,14 @@ class IcmAccount:
         pages: DMA addresses of the pages that the function has, in the order given (the values mean nothing).
         used: bytes of ICM in use: the function's own state and the entries of its objects.
         asked: whether a Pages Request event waits for its answer; until then there is no other one (B9).
+        refused: the host had no pages the last time; the device asks again only when a command needs them.
     """
 
     def __init__(self) -> None:
         self.pages: dict[int, None] = {}
         self.used = 0
         self.asked = False
+        self.refused = False
 
     @property
     def needed(self) -> int:
@@ -64,6 +66,7 @@ class IcmAccount:
         """Nothing is in use, and nothing is asked for any more; the pages stay."""
         self.used = 0
         self.asked = False
+        self.refused = False
 
     def forget(self) -> None:
         """The host has all pages again: a reset, or the interface was disabled (F6)."""

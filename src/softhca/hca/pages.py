@@ -80,7 +80,8 @@ def ask(fn: Function, missing: int) -> bool:
 
 def keep_ahead(fn: Function) -> None:
     """Ask for pages before they are needed."""
-    if fn.stage is Stage.INITIALIZED and fn.icm.room < LOW_WATER * PAGE and not fn.icm.asked:
+    waits = fn.icm.asked or fn.icm.refused
+    if fn.stage is Stage.INITIALIZED and fn.icm.room < LOW_WATER * PAGE and not waits:
         ask(fn, fn.device.commands.missing)
 
 
@@ -138,6 +139,7 @@ def manage_pages(fn: Function, request: ManagePagesIn, reply: ManagePagesOut) ->
     elif how is PagesTransfer.HCA_RETURN_PAGES:
         _take(fn, request, reply)
     fn.icm.asked = False
+    fn.icm.refused = how is PagesTransfer.ALLOCATION_FAIL
     if how is PagesTransfer.ALLOCATION_FAIL:
         fn.device.commands.refuse()
     elif how is PagesTransfer.ALLOCATION_SUCCESS:
