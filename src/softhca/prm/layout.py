@@ -348,15 +348,22 @@ class Layout:
     def declared_mask(cls) -> int:
         """An integer of SIZE bytes (big-endian) whose ones are the declared bits of the fixed part."""
         if cls._declared is None:
-            mask = 0
-            for field in cls.FIELDS.values():
-                element = (1 << field.width) - 1 if field.layout is None else field.layout.declared_mask()
-                for index in range(1 if field.count is None else field.count):
-                    mask |= element << (cls.SIZE * 8 - field.bit - field.width * (index + 1))
-                if field.layout is not None and field.layout.open_ended():
-                    mask |= (1 << cls.SIZE * 8 - field.bit - field.bits) - 1
-            cls._declared = mask
+            cls._declared = cls._mask(cls.SIZE)
         return cls._declared
+
+    @classmethod
+    def _mask(cls, size: int) -> int:
+        """The declared bits of `size` bytes: a flexible array fills what it has of them."""
+        mask = 0
+        for field in cls.FIELDS.values():
+            if field.layout is not None and field.count is None and field.layout.open_ended():
+                mask |= field.layout._mask(size - field.offset)
+                continue
+            element = (1 << field.width) - 1 if field.layout is None else field.layout.declared_mask()
+            count = 1 if field.count is None else field.count or (size * 8 - field.bit) // field.width
+            for index in range(count):
+                mask |= element << (size * 8 - field.bit - field.width * (index + 1))
+        return mask
 
     def reserved_bits(self) -> int:
         """The reserved bits that are set, as an integer of SIZE bytes; 0 when all are zero as they must be."""
