@@ -63,11 +63,10 @@ class Command:
     def takes_length(self, length: int) -> bool:
         """Whether an input message of `length` bytes can be this command's.
 
-        Drivers cut reserved words at the end of a structure off; what is missing there reads as zero.
+        Messages are whole words. Drivers cut reserved words at the end of a structure off: these read as zero then.
         """
-        if length <= self.request.SIZE:
-            return length >= self.least_input
-        return self.open_ended and length % 4 == 0
+        most = length if self.open_ended else self.request.SIZE
+        return self.least_input <= length <= most and length % 4 == 0
 
 
 def _least(layout: type[Layout]) -> int:

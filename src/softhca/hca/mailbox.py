@@ -82,9 +82,10 @@ def check_output_chain(dma: DmaSpace, pointer: int, room: int, token: int, *, si
     count = blocks(room)
     chain = []
     for number in range(count):
-        control = _read(dma, pointer, _CONTROL, _CONTROL_BYTES, bad)
+        if not pointer:
+            raise DeliveryError(bad)
         try:
-            dma.views(pointer, BLOCK, write=True)
+            control = b"".join(dma.views(pointer, BLOCK, write=True))[_CONTROL:]
         except DmaFault:
             raise DeliveryError(bad) from None
         address = Iova(pointer)
