@@ -24,6 +24,7 @@ from softhca.prm.status import CommandStatus
 from softhca.prm.transport_cap import AtomicCaps, OdpCap, PerProtocolNetworkingOffloadCaps, RoceCap
 
 __all__ = [
+    "CAPABILITY_PAGES",
     "AtomicCaps",
     "CapType",
     "CmdHcaCap",
@@ -521,6 +522,29 @@ class QueryHcaCapOut(Layout, size=0x1010):
     capability = nested(0x10, HcaCapUnion)
 
 
+CAPABILITY_PAGES: dict[int, str] = {
+    CapType.GENERAL: "cmd_hca_cap",
+    CapType.ETHERNET_OFFLOADS: "per_protocol_networking_offload_caps",
+    CapType.ODP: "odp_cap",
+    CapType.ATOMIC: "atomic_caps",
+    CapType.ROCE: "roce_cap",
+    CapType.FLOW_TABLE: "flow_table_nic_cap",
+    CapType.ESWITCH_FLOW_TABLE: "flow_table_eswitch_cap",
+    CapType.ESWITCH: "e_switch_cap",
+    CapType.QOS: "qos_cap",
+    CapType.DEBUG: "debug_cap",
+    CapType.DEV_MEM: "device_mem_cap",
+    CapType.TLS: "tls_cap",
+    CapType.VDPA_EMULATION: "virtio_emulation_cap",
+    CapType.IPSEC: "ipsec_cap",
+    CapType.CRYPTO: "crypto_cap",
+    CapType.MACSEC: "macsec_cap",
+    CapType.GENERAL_2: "cmd_hca_cap_2",
+    CapType.PORT_SELECTION: "port_selection_cap",
+}
+"""Type of a page -> the field of the union that it is."""
+
+
 class SetHcaCapIn(Layout, size=0x1010):
     """SET_HCA_CAP: input."""
 
@@ -530,6 +554,10 @@ class SetHcaCapIn(Layout, size=0x1010):
     ec_vf_function = bits(0x08, 30)
     function_id = bits(0x08, 15, 0)
     capability = nested(0x10, HcaCapUnion)
+
+    def alternative(self, name: str) -> str | None:
+        """The page that op_mod names."""
+        return CAPABILITY_PAGES.get(self.op_mod >> 1) if name == "capability" else None
 
 
 class SetHcaCapOut(Layout, size=0x10):
