@@ -1,7 +1,7 @@
 """What a benchmark reports, and how targets follow the speed of the machine.
 
-An absolute target is stated for a machine whose bare Python loop takes 25 ns a step. The same loop is timed in the same run, and
-times are allowed to grow (rates to shrink) by the ratio.
+An absolute target is stated for a machine whose bare Python loop takes 25 ns a step. The same loop is timed in the
+same run, and times are allowed to grow (rates to shrink) by the ratio.
 """
 
 from __future__ import annotations
