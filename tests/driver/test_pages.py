@@ -8,6 +8,8 @@ from softhca.driver.errors import BringUpError, CommandFailed, LedgerError, Page
 from softhca.driver.memory import Buffer
 from softhca.driver.mr import MemoryRegion
 from softhca.driver.pd import ProtectionDomain
+from softhca.prm.events import Eqe, EventType
+from softhca.prm.hca_cap import QueryHcaCapIn, QueryHcaCapOut
 from softhca.prm.opcodes import Opcode
 from softhca.prm.pages import ManagePagesOut, PagesNeed
 from softhca.prm.status import CommandStatus
@@ -118,6 +120,42 @@ def test_page_that_was_never_given_is_not_freed(bench: Bench) -> None:
     with pytest.raises(LedgerError, match="returns 0x12345000, which function 0 was not given"):
         bench.driver.ledger._came_back(0, reply)
     assert bench.driver.ledger.outstanding == outstanding
+
+
+@pytest.mark.requirement("B9")
+def test_failed_answer_to_a_page_request_is_not_lost(bench: Bench) -> None:
+    ledger = bench.driver.ledger
+    event = Eqe.new(type=EventType.PAGE_REQUEST, data={"req_pages": {"func_id": 7, "num_pages": 4}})
+    allocations = bench.host.allocations
+    ledger.on_page_request(event)
+    with pytest.raises(CommandFailed, match="MANAGE_PAGES"):
+        ledger.settle()
+    assert bench.host.allocations == allocations, "refused pages are the host's again"
+    assert ledger.outstanding == ledger.given
+    assert close(bench.driver).outstanding == 0
+
+
+@pytest.mark.requirement("B8", "B10")
+def test_notice_of_spare_pages_takes_back_what_the_device_returns(bench: Bench) -> None:
+    ledger = bench.driver.ledger
+    ledger.give(300)
+    outstanding = ledger.outstanding
+    event = Eqe.new(data={"req_pages": {"num_pages": (1 << 32) - 100}})
+    ledger.on_page_request(event)
+    ledger.settle()
+    assert ledger.outstanding == outstanding - 100
+    assert bench.summary()["pages_outstanding"] == ledger.outstanding
+
+
+@pytest.mark.requirement("D6")
+def test_no_memory_for_mailboxes_leaves_the_slot_free(bench: Bench) -> None:
+    channel = bench.driver.channel
+    starve(bench.host)
+    with pytest.raises(MemoryError):
+        channel.prepare(Opcode.QUERY_HCA_CAP, QueryHcaCapIn.new(op_mod=1), QueryHcaCapOut, room=1 << 20)
+    assert channel.in_flight == 0
+    assert sorted(channel._free) == list(range(channel.geometry.slots - 1))
+    assert bench.driver.create_pd().number
 
 
 @pytest.mark.requirement("B7")

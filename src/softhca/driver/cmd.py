@@ -65,6 +65,11 @@ class Submission(Generic[Reply]):
         self.outcome: Reply | None = None
         self.error: DriverError | None = None
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it is done, without an error."""
+        return self.done and self.error is None
+
     def result(self) -> Reply:
         """The output.
 
@@ -172,14 +177,22 @@ class CommandChannel:
             room: output room in bytes, as for :meth:`execute`.
             apply: does what the output asks for (pages into the ledger), however late it comes (D6, D10).
             refused: undoes the preparation of a command that the device did not carry out.
+
+        Raises:
+            CommandError: no slot came free.
+            MemoryError: the machine has no memory for mailboxes.
         """
         request.assign({"opcode": opcode})
         message = bytes(request)
         slot = self._take_slot(opcode)
         self._token = self._token % 255 + 1
         submission = Submission(opcode, slot, self._token, reply, max(reply.SIZE, INLINE, room), apply, refused)
-        submission.input = self._mailboxes.chain(self._token, len(message), message)
-        submission.output = self._mailboxes.chain(self._token, submission.room)
+        try:
+            submission.input = self._mailboxes.chain(self._token, len(message), message)
+            submission.output = self._mailboxes.chain(self._token, submission.room)
+        except MemoryError:
+            self._release(submission)
+            raise
         self._fill(submission, message)
         self._busy[slot] = submission
         self.log.append(opcode)

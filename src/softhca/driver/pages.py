@@ -32,6 +32,7 @@ class PageLedger:
         self._channel = channel
         self._machine = machine
         self._held: dict[int, dict[int, Buffer]] = {}
+        self._answers: list[Submission[ManagePagesOut]] = []
         self.given = 0
         self.returned = 0
 
@@ -82,7 +83,12 @@ class PageLedger:
         return count
 
     def reclaim(self, function_id: int = 0) -> int:
-        """Take pages back until the device returns none (B10); tell how many came."""
+        """Take pages back until the device returns none (B10); tell how many came.
+
+        Raises:
+            DriverError: it failed, or an answer to a Pages Request event had failed before.
+        """
+        self.settle()
         total = 0
         while True:
             asked = min(BATCH, max(1, self.held(function_id)))
@@ -104,16 +110,28 @@ class PageLedger:
         A need beyond one batch is answered in part; the device asks again for the rest.
         """
         request = eqe.data.req_pages
-        function_id, count = request.func_id, _signed(request.num_pages)
+        answer = self._answer(request.func_id, _signed(request.num_pages))
+        self._answers = [earlier for earlier in self._answers if not earlier.succeeded]
+        self._answers.append(answer)
+        self._channel.ring(answer)
+
+    def _answer(self, function_id: int, count: int) -> Submission[ManagePagesOut]:
         if count < 0:
-            self._channel.ring(self._ask_back(function_id, min(-count, BATCH)))
-            return
+            return self._ask_back(function_id, min(-count, BATCH))
         try:
             pages = self._allocate(min(count, BATCH))
         except MemoryError:
-            self._channel.ring(self._refuse(function_id))
-            return
-        self._channel.ring(self._offer(function_id, pages))
+            return self._refuse(function_id)
+        return self._offer(function_id, pages)
+
+    def settle(self) -> None:
+        """Wait for the answers to Pages Request events that are still on their way.
+
+        Raises:
+            DriverError: one of them failed.
+        """
+        while self._answers:
+            self._channel.finish(self._answers.pop())
 
     def _allocate(self, count: int) -> list[Buffer]:
         """`count` single pages, or none at all (MemoryError)."""
