@@ -45,8 +45,6 @@ def views_of(fn: Function, pointer: Pointer, right: Right, user: KeyUser) -> lis
     write = bool(right & (Right.LOCAL_WRITE | Right.REMOTE_WRITE))
     dma = fn.dma
     try:
-        if len(spans) == 1:
-            return dma.views(Iova(spans[0][0]), spans[0][1], write=write)
         found: list[memoryview] = []
         for iova, length in spans:
             found += dma.views(Iova(iova), length, write=write)

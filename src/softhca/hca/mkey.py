@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
@@ -48,8 +48,8 @@ class AccessMode(IntEnum):
     MTT = 1
 
 
-class Right(IntFlag):
-    """What a key allows."""
+class Right(IntEnum):
+    """What a key allows: a bit each (no flag type: the data path tests them for each segment)."""
 
     LOCAL_READ = 1
     LOCAL_WRITE = 2
@@ -106,7 +106,7 @@ class MKey(HcaObject):
         self._start = context.start_addr
         self._length = ADDRESS_END - self._start if context.length64 else context.len
         self._qpn = context.qpn
-        self._rights = Right(context.lr | context.lw << 1 | context.rr << 2 | context.rw << 3)
+        self._rights = context.lr | context.lw << 1 | context.rr << 2 | context.rw << 3
         self._physical = context.access_mode_1_0 == AccessMode.PA
         self.key = context.mkey_7_0
         self.pd = context.pd

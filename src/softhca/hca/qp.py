@@ -60,7 +60,8 @@ def _cq(fn: Function, number: int, *, needed: bool) -> Cq | None:
     Opcode.CREATE_QP,
     CreateQpIn,
     CreateQpOut,
-    partial="RC; QP0, QP1 and REG_UMR exist without their traffic; no UMEM, no signatures, no QPC extension",
+    partial="RC; QP0 and QP1 send into the void and receive nothing; REG_UMR exists, UMR does not; "
+    "no UMEM, signatures, QPC extension",
 )
 def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
     """Make a QP in state RST; it does nothing before its transitions (G3)."""

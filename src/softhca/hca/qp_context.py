@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from softhca.bus import Iova, Timer
 from softhca.hca.mkey import KeyUser
 from softhca.hca.objects import HcaObject
-from softhca.hca.wq import QueueBuffer
+from softhca.hca.wq import QueueBuffer, fetch
 from softhca.prm.events import EqeQpSrq, EventType
 from softhca.prm.qp import Ads, Qpc
 
@@ -95,6 +95,7 @@ class Qp(HcaObject):
         sq_size, rq_size: slots; 0 when it has no such queue.
         timer: while it runs, the send queue waits (for a retry).
         retries, rnr_retries: what is left of them for the message in work.
+        rq_available: receive WQEs that are known to be posted and not taken.
         flush_pause: nanoseconds until receive WQEs that are posted in error are looked for again.
     """
 
@@ -132,6 +133,7 @@ class Qp(HcaObject):
         self.sq_size = 0 if context.no_sq else 1 << context.log_sq_size
         self.sq_head = 0
         self.rq_head = 0
+        self.rq_available = 0
         self.timer: Timer | None = None
         self.retries = 0
         self.rnr_retries = 0
@@ -202,11 +204,11 @@ class Qp(HcaObject):
 
     def posted_sends(self) -> int:
         """The send queue's producer index (16 bits), from the doorbell record; may raise DmaFault."""
-        return int.from_bytes(self.fn.dma.read(Iova(self.record + _SEND_WORD), 4), "big") & _COUNTER
+        return int.from_bytes(fetch(self.fn.dma, self.record + _SEND_WORD, 4), "big") & _COUNTER
 
     def posted_receives(self) -> int:
         """The receive queue's producer index (16 bits), from the doorbell record; may raise DmaFault."""
-        return int.from_bytes(self.fn.dma.read(Iova(self.record + _RECEIVE_WORD), 4), "big") & _COUNTER
+        return int.from_bytes(fetch(self.fn.dma, self.record + _RECEIVE_WORD, 4), "big") & _COUNTER
 
     def become(self, state: QpState) -> None:
         """Enter a state."""
@@ -217,7 +219,8 @@ class Qp(HcaObject):
         if state is QpState.RST:
             self.sq_head = 0
             self.rq_head = 0
-        if state in (QpState.RTS, QpState.ERR):
+            self.rq_available = 0
+        if state in (QpState.RTS, QpState.SQER, QpState.ERR):
             self.ring()
 
     def enter_error(self, event: EventType | None = None) -> None:

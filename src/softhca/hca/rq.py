@@ -48,17 +48,20 @@ def scatter_list(wqe: bytes) -> list[Pointer]:
 
 
 def posted(qp: Qp) -> int:
-    """Receive WQEs in the QP's own queue that are posted and not taken.
+    """Receive WQEs in the QP's own queue that are posted and not taken; the record is read when none is known of.
 
     Raises:
         QueueBroken: the doorbell record cannot be read, or counts more than the queue has slots.
     """
+    if qp.rq_available:
+        return qp.rq_available
     try:
         count = (qp.posted_receives() - qp.rq_head) & _INDEX
     except DmaFault as fault:
         raise QueueBroken(f"QP {qp.number:#x}: receive doorbell record") from fault
     if count > qp.rq_size:
         raise QueueBroken(f"QP {qp.number:#x}: {count} receive WQEs posted, the queue has {qp.rq_size} slots")
+    qp.rq_available = count
     return count
 
 
@@ -87,3 +90,4 @@ def take(qp: Qp) -> None:
         qp.pool.take()
     else:
         qp.rq_head = (qp.rq_head + 1) & _INDEX
+        qp.rq_available -= 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
-from softhca.hca import rq
+from softhca.hca import datagram, rq
 from softhca.hca.codec import codec
 from softhca.hca.qp_context import UNLIMITED_RETRIES, WQEBB, Qp, QpState, Service
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
@@ -102,6 +102,8 @@ def work(fn: Function, qp: Qp) -> None:
     try:
         if qp.state is QpState.RTS:
             _send(fn, qp)
+        elif qp.state is QpState.SQER:
+            _flush_sends(qp, BUDGET)
         elif qp.state is QpState.ERR:
             _flush(qp)
     except QueueBroken:
@@ -120,12 +122,14 @@ def _send(fn: Function, qp: Qp) -> None:
     if qp.waiting or not qp.sq_size:
         return
     budget = BUDGET
-    while available := _posted(qp):
+    available = 0
+    while available or (available := _posted(qp)):
         if not budget:
             qp.ring()
             return
         budget -= 1
         wqe = _fetch(qp, available)
+        available -= wqe.blocks
         try:
             length = _carry_out(fn, qp, wqe)
         except NotReady as refusal:
@@ -150,7 +154,9 @@ def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
         return 0
     if qp.service is Service.RC:
         return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
-    raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
+    if qp.service in (Service.QP0, Service.QP1):
+        return datagram.send(fn, qp, wqe.opcode, wqe.body)
+    raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
 
 
 def _complete(qp: Qp, wqe: SendWqe, length: int) -> None:
@@ -172,8 +178,11 @@ def _error_cqe(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndro
 
 
 def _fail(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> None:
-    """End a WQE in error: its CQE, then the QP goes into ERR."""
+    """End a WQE in error: its CQE, then the QP goes into ERR, or only its send queue when it sends datagrams."""
     written = _error_cqe(qp, wqe, syndrome, vendor)
+    if qp.service in (Service.QP0, Service.QP1) and written:
+        qp.become(QpState.SQER)
+        return
     qp.enter_error(None if written else EventType.WQ_CATAS_ERROR)
 
 
@@ -206,18 +215,21 @@ def _await_answer(qp: Qp, wqe: SendWqe) -> None:
     qp.pause(4096 << exponent, expired)
 
 
-def _flush(qp: Qp) -> None:
-    """Complete what is posted with flush errors, then look again later for what is posted in ERR."""
-    budget = BUDGET
-    done = 0
+def _flush_sends(qp: Qp, budget: int) -> int | None:
+    """Complete at most `budget` posted send WQEs with flush errors; what is left of it, None when the CQ takes none."""
     while budget and qp.sq_size and (available := _posted(qp)):
         budget -= 1
-        done += 1
         if not _error_cqe(qp, _fetch(qp, available), CqeSyndrome.WR_FLUSH_ERR, VendorSyndrome.FLUSHED):
-            return
+            return None
+    if not budget:
+        qp.ring()
+    return budget
+
+
+def _flush_receives(qp: Qp, budget: int) -> int | None:
+    """The same for the receive queue."""
     while budget and qp.rq_size and rq.posted(qp):
         budget -= 1
-        done += 1
         counter = qp.rq_head
         rq.take(qp)
         if qp.recv_cq is not None and not qp.recv_cq.fail(
@@ -228,10 +240,18 @@ def _flush(qp: Qp) -> None:
             syndrome=CqeSyndrome.WR_FLUSH_ERR,
             vendor=VendorSyndrome.FLUSHED,
         ):
-            return
+            return None
     if not budget:
         qp.ring()
-        return
-    if qp.rq_size:
-        qp.flush_pause = _FIRST_PAUSE if done else min(max(qp.flush_pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+    return budget
+
+
+def _flush(qp: Qp) -> None:
+    """Complete what is posted with flush errors, then look again later for what is posted in ERR."""
+    left = _flush_sends(qp, BUDGET)
+    if left:
+        left = _flush_receives(qp, left)
+    if left and qp.rq_size:
+        idle = left == BUDGET
+        qp.flush_pause = min(max(qp.flush_pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE) if idle else _FIRST_PAUSE
         qp.pause(qp.flush_pause)

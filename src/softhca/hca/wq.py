@@ -6,6 +6,7 @@ import sys
 from array import array
 from typing import TYPE_CHECKING
 
+from softhca.bus import DmaFault
 from softhca.hca.errors import CommandError
 from softhca.prm.syndromes import objects as syndromes
 
@@ -47,6 +48,18 @@ def queue_base(page_offset: int, log_page_size: int) -> int:
     if log_page_size > _MAX_LOG_PAGE:
         raise CommandError(syndromes.BAD_PAGE_SIZE, f"log_page_size {log_page_size}, allowed are 0 to {_MAX_LOG_PAGE}")
     return page_offset << (log_page_size + ADAPTER_PAGE - _OFFSET_UNITS)
+
+
+def fetch(dma: DmaSpace, iova: int, length: int) -> bytes:
+    """Copy `length` bytes from `iova`: in most cases they lie in one mapping.
+
+    Raises:
+        DmaFault: some byte is not mapped.
+    """
+    try:
+        return bytes(dma.view(iova, length))
+    except DmaFault:
+        return dma.read(iova, length)
 
 
 class QueueBuffer:
@@ -102,11 +115,9 @@ class QueueBuffer:
             raise IndexError(f"queue buffer: {length} bytes at {at}, it has {self.length}")
 
     def _pieces(self, at: int, length: int) -> list[tuple[int, int]]:
-        """IOVA and length of each contiguous piece."""
+        """IOVA and length of each piece that lies in one page."""
         self._check(at, length)
         start = self._offset + at
-        if self._base is not None:
-            return [(self._base + start, length)]
         pieces = []
         page = 1 << self._log_page
         while length:
@@ -124,10 +135,10 @@ class QueueBuffer:
             DmaFault: they are not mapped.
             IndexError: they are not inside the queue (the caller's mistake).
         """
-        pieces = self._pieces(at, length)
-        if len(pieces) == 1:
-            return dma.read(*pieces[0])
-        return b"".join(dma.read(iova, size) for iova, size in pieces)
+        if self._base is None:
+            return b"".join(fetch(dma, iova, size) for iova, size in self._pieces(at, length))
+        self._check(at, length)
+        return fetch(dma, self._base + self._offset + at, length)
 
     def entry(self, dma: DmaSpace, at: int, length: int) -> memoryview:
         """A view for writing an entry that lies in one page; for use at once, not for keeping.
