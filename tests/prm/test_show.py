@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from softhca.prm import show
 from softhca.prm.catalogue import LAYOUTS
 from softhca.prm.cqe import ErrCqe
+from softhca.prm.device_registers import NodeDescReg
 from softhca.prm.eq import CreateEqIn, Eqc
 from softhca.prm.events import Eqe
+from softhca.prm.function import SetDriverVersionIn
 from softhca.prm.hca_cap import CapType, QueryHcaCapOut, SetHcaCapIn
 from softhca.prm.layout import LayoutError
 from softhca.prm.ppcnt import PpcntReg
@@ -73,9 +75,19 @@ def test_nested_fields_and_arrays_are_named_by_their_path() -> None:
     assert rows["opcode"].meaning == "CREATE_QP"
     assert (rows["qpc.mtu"].value, rows["qpc.mtu"].meaning) == (5, "BYTES_4K")
     assert rows["qpc.mtu"].place == show.Place(0x20, 31, 29)
-    assert rows["qpc.primary_address_path.rgid_rip[15]"].place == show.Place(0x4C, 7, 0)
+    assert rows["qpc.primary_address_path.rgid_rip"].place == show.Place(0x40, None, None)
     assert (rows["pas[1]"].value, rows["pas[1]"].place) == (0x2000, show.Place(0x118, None, None))
     assert "pas[2]" not in rows
+
+
+def test_runs_of_bytes_are_shown_by_rows() -> None:
+    rows = named(show.decode(SetDriverVersionIn.new(driver_version=b"Linux,mlx5_core,6.12.117")))
+    assert rows["driver_version[0:16]"].value == b"Linux,mlx5_core,"
+    assert rows["driver_version[16:32]"].value == b"6.12.117" + bytes(8)
+    assert rows["driver_version[16:32]"].place.offset == 0x20
+    assert show.text_of(rows["driver_version[0:16]"]) == "4c696e75 782c6d6c 78355f63 6f72652c"
+    (row,) = show.decode(NodeDescReg(b"a" * 64))[:1]
+    assert row.name == "desc[0:16]"
 
 
 def test_reserved_bits_that_are_set_are_listed() -> None:

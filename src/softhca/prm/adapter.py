@@ -13,7 +13,7 @@ class QueryAdapterIn(Layout, size=0x10):
 
 
 class QueryAdapterParamBlock(Layout, size=0x100):
-    """What QUERY_ADAPTER answers: vendor, board and PSID, the interrupt pin."""
+    """What QUERY_ADAPTER answers: vendor, vendor specific data, board (PSID)."""
 
     ieee_vendor_id = bits(0x18, 23, 0)
     vsd_vendor_id = bits(0x1C, 15, 0)

@@ -10,6 +10,8 @@ from softhca.prm.layout import Field, Layout, LayoutArray, LayoutError, ScalarAr
 MANY = 4
 """Alternatives of a union that are all decoded when nothing tells which of them holds."""
 
+ROW = 16
+"""Bytes of a run in a row of a dump."""
 LONG = 24
 """Names of values that a table lists."""
 
@@ -131,12 +133,22 @@ def _field(view: Layout, field: Field, prefix: str, base: int) -> Iterator[Decod
     elif isinstance(value, LayoutArray):
         for index, item in enumerate(value):
             yield from _fields(item, f"{name}[{index}].", bit + index * field.width, None)
+    elif isinstance(value, bytes) or (isinstance(value, ScalarArray) and field.width == 8):
+        yield from _run(bytes(value), name, bit)
     elif isinstance(value, ScalarArray):
         for index, number in enumerate(value):
             at = bit + index * field.width
             yield Decoded(place(at, field.width), f"{name}[{index}]", field.width, number)
     else:
         yield Decoded(place(bit, field.width), name, field.width, value, _meaning(field, value))
+
+
+def _run(data: bytes, name: str, bit: int) -> Iterator[Decoded]:
+    """A run of bytes, by rows."""
+    for at in range(0, len(data), ROW):
+        part = data[at : at + ROW]
+        label = name if len(data) <= ROW else f"{name}[{at}:{at + len(part)}]"
+        yield Decoded(Place(bit // 8 + at, None, None), label, len(part) * 8, part)
 
 
 def _meaning(field: Field, value: Value) -> str:
@@ -164,7 +176,7 @@ def text_of(item: Decoded) -> str:
     """The value as text: hex, bytes in hex."""
     if item.value is None:
         return ""
-    return item.value.hex(" ", 4) if isinstance(item.value, bytes) else f"{item.value:#x}"
+    return item.value.hex(" ", -4) if isinstance(item.value, bytes) else f"{item.value:#x}"
 
 
 def columns(rows: list[tuple[str, ...]]) -> str:
