@@ -6,7 +6,7 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softhca.prm.catalogue import COMMANDS, LAYOUTS
@@ -19,6 +19,7 @@ names = st.sampled_from(ALL)
 seeds = st.integers(0, 2**32 - 1)
 
 
+@settings(deadline=None)
 @given(names, seeds)
 def test_a_sample_is_valid(name: str, seed: int) -> None:
     view = sample(LAYOUTS[name], Random(seed))
@@ -38,17 +39,20 @@ def overlap(one: Field, other: Field) -> bool:
     return one.bit < other.bit + other.bits and other.bit < one.bit + one.bits
 
 
+@settings(deadline=None)
 @given(names, seeds)
 def test_a_sample_is_the_same_for_a_seed(name: str, seed: int) -> None:
     assert bytes(sample(LAYOUTS[name], Random(seed))) == bytes(sample(LAYOUTS[name], Random(seed)))
 
 
+@settings(deadline=None)
 @given(names, seeds)
 def test_what_is_taken_apart_is_put_together_again(name: str, seed: int) -> None:
     view = sample(LAYOUTS[name], Random(seed))
     assert LAYOUTS[name].pack(**view.to_dict()) == bytes(view)
 
 
+@settings(deadline=None)
 @given(names, st.randoms(use_true_random=False))
 def test_any_bytes_are_taken_apart_and_put_together(name: str, random: Random) -> None:
     layout = LAYOUTS[name]
@@ -60,6 +64,7 @@ def test_any_bytes_are_taken_apart_and_put_together(name: str, random: Random) -
     assert again.reserved_bits() == 0
 
 
+@settings(deadline=None)
 @given(names, seeds, st.integers(0, 40))
 def test_a_view_at_an_offset_leaves_what_is_around_it(name: str, seed: int, offset: int) -> None:
     layout = LAYOUTS[name]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softhca.prm.hexdump import MAX_BYTES, HexError, parse_hex
@@ -79,6 +79,7 @@ def test_what_is_no_dump_is_refused(text: str, message: str) -> None:
         parse_hex(text)
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=200), st.sampled_from([1, 2, 4]), st.booleans())
 def test_any_bytes_come_back(data: bytes, group: int, offsets: bool) -> None:
     lines = []
@@ -88,6 +89,7 @@ def test_any_bytes_come_back(data: bytes, group: int, offsets: bool) -> None:
     assert parse_hex("\n".join(lines)) == data
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_gives_bytes_or_a_reason(text: str) -> None:
     with suppress(HexError):

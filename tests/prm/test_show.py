@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softhca.prm import show
@@ -159,6 +159,7 @@ def test_a_short_open_ended_structure() -> None:
         show.views(CreateEqIn, bytes(16))
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(LAYOUTS)), st.integers(0, 2**32 - 1))
 def test_every_structure_is_printed_and_decoded(name: str, seed: int) -> None:
     layout = LAYOUTS[name]
