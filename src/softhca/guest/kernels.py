@@ -17,7 +17,7 @@ from softhca.guest.programs import Programs
 from softhca.guest.progress import Progress, step
 
 _RECIPE = 3
-_PARTS = re.compile(r"linux-(image|binary|modules)-\d")
+_PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
 DISTRIBUTED = {"stable": None, "newest": BACKPORTS}
 """Name -> suite that the distribution's kernel is taken from (None: the release itself)."""
 

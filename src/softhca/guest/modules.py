@@ -66,10 +66,10 @@ def read_dependencies(folder: Path) -> dict[str, list[str]]:
     return table
 
 
-def read_builtin(folder: Path) -> set[str]:
-    """Names of the modules that are part of the kernel itself."""
+def read_builtin(folder: Path) -> set[str] | None:
+    """Names of the modules that are part of the kernel itself; None if the folder does not tell."""
     listing = folder / "modules.builtin"
-    return {name_of(line) for line in listing.read_text().split()} if listing.is_file() else set()
+    return {name_of(line) for line in listing.read_text().split()} if listing.is_file() else None
 
 
 def kept(path: str) -> bool:
@@ -87,8 +87,12 @@ def depends_of(module: bytes) -> list[str]:
     return found
 
 
-def starting_order(table: dict[str, list[str]], builtin: set[str]) -> list[str]:
+def starting_order(table: dict[str, list[str]], builtin: set[str] | None) -> list[str]:
     """Paths of the modules that the first root loads, dependencies first.
+
+    Args:
+        table: of :func:`read_dependencies`.
+        builtin: of :func:`read_builtin`; None takes what is not there for built in.
 
     Raises:
         LabError: the kernel lacks a driver that the lab needs.
@@ -98,7 +102,7 @@ def starting_order(table: dict[str, list[str]], builtin: set[str]) -> list[str]:
     for name in STARTING:
         path = by_name.get(name)
         if path is None:
-            if name not in builtin and name not in _OPTIONAL:
+            if builtin is not None and name not in builtin and name not in _OPTIONAL:
                 raise LabError(f"the kernel has no {name}, neither built in nor as a module; the lab needs it")
             continue
         # modules.dep lists a module's dependencies so that the last one is to be loaded first

@@ -220,8 +220,9 @@ class Run:
         machine.start(incoming=True)
         machine.load(snapshot.state)
         agent.set_clock(int(time.time()))
-        for path in sockets:
+        for count, path in enumerate(sockets, 1):
             machine.plug(path)
+            self._helper(_WAIT_FOR_DEVICES, count, 30, "the guest to see its devices")  # in the order of their slots
 
     def _boot(self, parts: lab.Parts, hardware: Hardware, sockets: list[Path]) -> None:
         initrd = self._folder / "initrd"
@@ -244,14 +245,15 @@ class Run:
     def _ready_devices(self) -> None:
         if not self._devices:
             return
-        self._helper(_WAIT_FOR_DEVICES, 30, "the guest to see its devices")
+        count = len(self._devices)
+        self._helper(_WAIT_FOR_DEVICES, count, 30, "the guest to see its devices")
         if self._options.load_modules:
-            self._helper(_LOAD_DRIVER, 120, "the driver to bind")
+            self._helper(_LOAD_DRIVER, count, 120, "the driver to bind")
 
-    def _helper(self, script: str, timeout: float, what: str) -> None:
-        """Run a script of our own in the guest; its failure is the lab's."""
+    def _helper(self, script: str, devices: int, timeout: float, what: str) -> None:
+        """Run a script of our own in the guest, with a number of devices to expect; its failure is the lab's."""
         printed = bytearray()
-        script = f"DEVICES={len(self._devices)}\n{script}"
+        script = f"DEVICES={devices}\n{script}"
         status = self._running_agent().run(script, printed.extend, printed.extend, timeout, what)
         if status:
             raise LabError(f"{what}: {printed.decode(errors='replace').strip() or f'status {status}'}")

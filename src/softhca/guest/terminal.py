@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import sys
 import termios
@@ -20,7 +19,7 @@ _END_OF_INPUT = b"\x04"
 
 
 def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
-    """Run a shell until it ends, and return its exit status.
+    """Run a shell until it ends, and return its exit status. Standard input is a terminal.
 
     Raises:
         MachineGone: the guest ended.
@@ -29,15 +28,11 @@ def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
     channel = machine.channels["shell"]
     stdin, stdout = sys.stdin.fileno(), sys.stdout.fileno()
 
-    def forward() -> bool:
+    def forward() -> None:
         data = os.read(stdin, 4096)
         if not data:
             loop.remove_reader(stdin)
         channel.send(data or _END_OF_INPUT)
-        return bool(data)
-
-    def follow() -> None:
-        forward()
 
     def ended() -> bool:
         if channel.received:
@@ -52,26 +47,12 @@ def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
     sys.stdout.flush()
     with _raw(stdin):
         agent.start_shell(rows, columns, os.environ.get("TERM", "linux"))
-        if _can_be_waited_for(stdin):
-            loop.add_reader(stdin, follow)
-        else:
-            while forward():
-                pass
+        loop.add_reader(stdin, forward)
         try:
             machine.pump(ended, _FOREVER, "the shell")
         finally:
             loop.remove_reader(stdin)
     return status[0]
-
-
-def _can_be_waited_for(descriptor: int) -> bool:
-    """Whether input comes over time; a file has all of it at once."""
-    with select.epoll() as probe:
-        try:
-            probe.register(descriptor)
-        except PermissionError:
-            return False
-    return True
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -81,10 +62,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def _raw(descriptor: int) -> Iterator[None]:
-    """Pass every key on, if this is a terminal."""
-    if not os.isatty(descriptor):
-        yield
-        return
+    """Pass every key on."""
     before = termios.tcgetattr(descriptor)
     tty.setraw(descriptor)
     try:
