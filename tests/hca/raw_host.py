@@ -267,11 +267,11 @@ class RawHost:
         address, view = self.machine.allocate(64 << log_size)
         for at in range(63, len(view), 64):
             view[at] = 1
-        request = bytearray(272 + 8)
+        request = bytearray(272)
         context = bytearray(64)
         context[0x0C:0x10] = words(log_size << 24 | uar)
         context[0x14:0x18] = words(vector)
         request[16:80] = context
         request[0x58:0x60] = mask.to_bytes(8, "big")
-        request[272:280] = address.to_bytes(8, "big")
+        request += b"".join(page.to_bytes(8, "big") for page in range(address, address + len(view), PAGE))
         return self.good(Opcode.CREATE_EQ, bytes(request)).word(8) & 0xFF, view

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from softhca.hca.command import COMMANDS, Stage, command
+from softhca.hca.command import COMMANDS, Stage
 from softhca.hca.function import Function
 from softhca.hca.profile import CommandQueue, Pages, load_profile
 from softhca.prm.adapter import QueryAdapterIn, QueryAdapterOut
@@ -61,11 +62,28 @@ def test_entry_of_literal_bytes(host: RawHost) -> None:
     assert host.hca.function.stage is Stage.ENABLED
 
 
+@pytest.mark.requirement("D9")
+def test_numbers_of_the_delivery_statuses() -> None:
+    assert {status.name: int(status) for status in DeliveryStatus} == {
+        "OK": 0x0,
+        "SIGNATURE_ERR": 0x1,
+        "TOKEN_ERR": 0x2,
+        "BAD_BLOCK_NUMBER": 0x3,
+        "BAD_OUTPUT_POINTER": 0x4,
+        "BAD_INPUT_POINTER": 0x5,
+        "INTERNAL_ERR": 0x6,
+        "INPUT_LEN_ERR": 0x7,
+        "OUTPUT_LEN_ERR": 0x8,
+        "RESERVED_NOT_ZERO": 0x9,
+        "BAD_COMMAND_TYPE": 0x10,
+    }
+
+
 @pytest.mark.requirement("D9", "D5")
 def test_signature_err(ready: RawHost) -> None:
     message = adapter(ready)
     message.entry[0x3D] ^= 1
-    assert ready.submit(message).delivery == DeliveryStatus.SIGNATURE_ERR == 1
+    assert ready.submit(message).delivery == DeliveryStatus.SIGNATURE_ERR
     still_works(ready)
 
 
@@ -74,7 +92,7 @@ def test_signature_err(ready: RawHost) -> None:
 def test_token_err_of_the_input(ready: RawHost, block: int) -> None:
     message = give(ready)
     message.input[block][1][0x23D] ^= 0x80
-    assert ready.submit(message).delivery == DeliveryStatus.TOKEN_ERR == 2
+    assert ready.submit(message).delivery == DeliveryStatus.TOKEN_ERR
     still_works(ready)
 
 
@@ -90,7 +108,7 @@ def test_token_err_of_the_output(ready: RawHost) -> None:
 def test_bad_block_number(ready: RawHost, number: int) -> None:
     message = give(ready)
     message.input[1][1][0x238:0x23C] = words(number)
-    assert ready.submit(message).delivery == DeliveryStatus.BAD_BLOCK_NUMBER == 3
+    assert ready.submit(message).delivery == DeliveryStatus.BAD_BLOCK_NUMBER
     message = adapter(ready)
     message.output[0][1][0x238:0x23C] = words(number or 1)
     assert ready.submit(message).delivery == DeliveryStatus.BAD_BLOCK_NUMBER
@@ -102,10 +120,10 @@ def test_bad_block_number(ready: RawHost, number: int) -> None:
 def test_bad_pointers_of_the_entry(ready: RawHost, pointer: int) -> None:
     message = give(ready)
     message.set_pointer(0x08, pointer)
-    assert ready.submit(message).delivery == DeliveryStatus.BAD_INPUT_POINTER == 5
+    assert ready.submit(message).delivery == DeliveryStatus.BAD_INPUT_POINTER
     message = adapter(ready)
     message.set_pointer(0x30, pointer)
-    assert ready.submit(message).delivery == DeliveryStatus.BAD_OUTPUT_POINTER == 4
+    assert ready.submit(message).delivery == DeliveryStatus.BAD_OUTPUT_POINTER
     still_works(ready)
 
 
@@ -162,7 +180,7 @@ def test_internal_error_when_the_output_cannot_be_delivered_any_more() -> None:
     for address, _ in message.output:
         hide(host, address)
     host.give(64)
-    assert host.slot(3)[0x3F] >> 1 == DeliveryStatus.INTERNAL_ERR == 6
+    assert host.slot(3)[0x3F] >> 1 == DeliveryStatus.INTERNAL_ERR
 
 
 @pytest.mark.requirement("D9", "D2")
@@ -171,7 +189,6 @@ def test_input_len_err(ready: RawHost, length: int) -> None:
     message = ready.message(words(Opcode.QUERY_PAGES << 16, 1, 0, 0), 16)
     message.set_word(4, length)
     wanted = DeliveryStatus.OK if length in (12, 16) else DeliveryStatus.INPUT_LEN_ERR
-    assert wanted in (0, 7)
     assert ready.submit(message).delivery == wanted
     still_works(ready)
 
@@ -189,7 +206,7 @@ def test_output_len_err(ready: RawHost, room: int) -> None:
     message.set_word(0x38, room)
     ready.ring(message)
     ready.settle()
-    assert ready.slot(0)[0x3F] >> 1 == DeliveryStatus.OUTPUT_LEN_ERR == 8
+    assert ready.slot(0)[0x3F] >> 1 == DeliveryStatus.OUTPUT_LEN_ERR
     still_works(ready)
 
 
@@ -209,7 +226,7 @@ def test_reserved_not_zero_of_the_entry(ready: RawHost, offset: int, value: int)
     message = adapter(ready)
     message.entry[offset] = value
     message.sign()
-    assert ready.submit(message).delivery == DeliveryStatus.RESERVED_NOT_ZERO == 9
+    assert ready.submit(message).delivery == DeliveryStatus.RESERVED_NOT_ZERO
     still_works(ready)
 
 
@@ -230,7 +247,7 @@ def test_bad_command_type(ready: RawHost, kind: int) -> None:
     message = adapter(ready)
     message.entry[0] = kind
     message.sign()
-    assert ready.submit(message).delivery == DeliveryStatus.BAD_COMMAND_TYPE == 0x10
+    assert ready.submit(message).delivery == DeliveryStatus.BAD_COMMAND_TYPE
     still_works(ready)
 
 
@@ -292,7 +309,7 @@ def test_slots_and_stride_come_from_the_registers() -> None:
     assert host.hca.commands.ignored == 1
 
 
-def signed(chain: list[tuple[int, memoryview]]) -> None:
+def signed(chain: Sequence[tuple[int, memoryview]]) -> None:
     for _, block in chain:
         block[0x23E] = ~sum8(block[0x200:0x23E]) & 0xFF
         block[0x23F] = ~sum8(block[:0x23F]) & 0xFF
@@ -566,17 +583,10 @@ def test_queue_that_is_not_mapped_shows_in_the_health_buffer(host: RawHost) -> N
 def test_fault_of_a_handler_is_answered_logged_and_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("softhca.hca.cmd_interface.COMMANDS", dict(COMMANDS))
-    monkeypatch.setattr("softhca.hca.command.COMMANDS", {})
-
-    @command(Opcode.QUERY_ADAPTER, QueryAdapterIn, QueryAdapterOut, stages=tuple(Stage))
     def broken(fn: Function, request: QueryAdapterIn, reply: QueryAdapterOut) -> None:
         raise ZeroDivisionError("broken")
 
-    from softhca.hca import cmd_interface
-    from softhca.hca import command as table
-
-    monkeypatch.setitem(cmd_interface.COMMANDS, Opcode.QUERY_ADAPTER, table.COMMANDS[Opcode.QUERY_ADAPTER])
+    monkeypatch.setitem(COMMANDS, Opcode.QUERY_ADAPTER, replace(COMMANDS[Opcode.QUERY_ADAPTER], handler=broken))
     host = RawHost(strict=False).ready()
     result = host.submit(adapter(host))
     assert (result.delivery, result.status, result.syndrome) == (0, CommandStatus.INTERNAL_ERR, 0xCA010007)
