@@ -29,8 +29,8 @@ SECOND = 1_000_000_000
 class Card:
     """What a function asks its device for."""
 
-    def __init__(self) -> None:
-        self.profile = load_profile("connectx-6-ib")
+    def __init__(self, profile: str) -> None:
+        self.profile = load_profile(profile)
         self.engine = Engine(VirtualClock(), seed=7)
         self.host = LocalHost(256 << 20)
         self.dma: DmaSpace = self.host.dma
@@ -186,8 +186,8 @@ def remote(address: int, key: int) -> bytes:
 class Bench:
     """A function that is up, with a UAR, a PD and an EQ for everything."""
 
-    def __init__(self) -> None:
-        self.card = Card()
+    def __init__(self, profile: str = "connectx-6-ib") -> None:
+        self.card = Card(profile)
         self.fn = Function(cast(Any, self.card))
         self.fn.icm.pages = dict.fromkeys(range(1 << 20))
         self.fn.forget_objects()

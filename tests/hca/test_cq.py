@@ -263,3 +263,14 @@ def test_eq_stays_while_a_cq_refers_to_it(bench: Bench) -> None:
     assert bench.events.poll() is not None, "the EQ is usable after the refusal"
     bench.call(Opcode.DESTROY_CQ, cqn=cq.number)
     bench.call(Opcode.DESTROY_EQ, eq_number=bench.events.number)
+
+
+def test_arming_with_a_counter_that_was_passed_already_loses_no_event(bench: Bench) -> None:
+    cq = bench.cq(log_size=1)
+    for counter in range(3):
+        complete(bench, cq, counter)
+        cq.poll()
+    assert bench.fn.cqs.get(cq.number).consumer == 2
+    cq.consumer = 1
+    arm(bench, cq)
+    assert bench.events.poll() is not None

@@ -186,23 +186,23 @@ class Cq(HcaObject):
         self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
         return self.producer - self.consumer < self._size
 
-    def _consumed(self, counter: int) -> bool:
-        """Take a 24-bit consumer counter; tell whether it is one that can be."""
+    def _consumed(self, counter: int) -> int:
+        """Take a 24-bit consumer counter, unless it lies behind what is known already; CQEs unread by it."""
         unread = (self.producer - counter) & _INDEX
-        if unread > self.producer - self.consumer:
-            return False
-        self.consumer = self.producer - unread
-        return True
+        if unread <= self.producer - self.consumer:
+            self.consumer = self.producer - unread
+        return unread
 
     def arm(self, request: int) -> None:
         """Take the first word of an arm doorbell: [29:28] sequence number, [24] solicited only, [23:0] consumer.
 
         A sequence number asks for one event: once it was given, the same number asks for nothing. A CQE that is
-        there already raises the event at once.
+        there already raises the event at once; so does a counter that cannot be, since an event too many is harmless.
         """
         sn = request >> 28 & 3
-        if sn == self._fired_sn or not self._consumed(request & _INDEX):
+        if sn == self._fired_sn:
             return
+        unread = self._consumed(request & _INDEX)
         only_solicited = bool(request >> 24 & 1)
         if only_solicited and self.state is CqState.ARMED and sn == self._armed_sn:
             only_solicited = False  # the same event was asked for under the wider condition already
@@ -210,8 +210,7 @@ class Cq(HcaObject):
             self._armed_from = self.consumer
         self._armed_sn = sn
         self.state = CqState.SOLICITED if only_solicited else CqState.ARMED
-        ready = self._last_solicited >= self.consumer if only_solicited else self.producer != self.consumer
-        if ready:
+        if self._last_solicited >= self.consumer if only_solicited else unread:
             self._notify()
 
     def _notify(self) -> None:

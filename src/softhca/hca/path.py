@@ -20,4 +20,5 @@ def peer_of(fn: Function, qp: Qp) -> Qp | None:
 def leads_back(fn: Function, path: Path) -> bool:
     """Whether a path ends at this function's own vport, and the link is up."""
     port = fn.device.port
-    return fn.vport.up(port) and fn.vport.is_own(port, path.lid, path.gid if path.has_gid else None, path.mac)
+    gid = path.gid if path.has_gid or not port.infiniband else None
+    return fn.vport.up(port) and fn.vport.is_own(port, path.lid, gid, path.mac)

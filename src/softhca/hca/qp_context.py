@@ -66,8 +66,8 @@ class Path:
 
     Attributes:
         lid: the peer's LID (InfiniBand).
-        gid: the peer's GID; looked at when `has_gid`.
-        has_gid: a GRH is sent (InfiniBand).
+        gid: the peer's GID (16 bytes); on InfiniBand looked at when `has_gid` alone.
+        has_gid: a global route header is sent (InfiniBand).
         mac: the peer's MAC (RoCE).
     """
 

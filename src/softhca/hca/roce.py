@@ -39,6 +39,10 @@ class RoceTable:
         """Set an entry; the caller checked index and entry."""
         self._entries[index] = entry
 
+    def gids(self) -> set[bytes]:
+        """The layer 3 addresses of the entries (GIDs, 16 bytes each)."""
+        return {bytes(view.source_l3_address) for view in map(RoceAddrLayout, self._entries.values())} - {bytes(16)}
+
     def macs(self) -> set[int]:
         """The MAC addresses of the entries, 48 bits each."""
         views = map(RoceAddrLayout, self._entries.values())

@@ -84,12 +84,12 @@ class Vport:
         Args:
             port: the port that the vport is on.
             lid: destination LID (InfiniBand).
-            gid: destination GID (16 bytes) when there is a global route (InfiniBand), else None.
+            gid: destination GID (16 bytes), or None when there is none to look at.
             mac: destination MAC address, 48 bits (RoCE).
         """
         if port.infiniband:
             return lid == port.lid and (gid is None or gid == port.gid(0))
-        return mac == self.mac or mac in self.roce.macs()
+        return (mac == self.mac or mac in self.roce.macs()) and (gid is None or gid in self.roce.gids())
 
 
 def own_vport(other_vport: int, vport_number: int) -> None:
