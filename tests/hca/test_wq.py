@@ -49,7 +49,7 @@ def test_any_piece_of_any_buffer(data: st.DataObject) -> None:
     assert queue.read(HOST.dma, at, size) == flat[at : at + size]
     count = -(-(page_offset * 64 + length) // 4096)
     assert queue.pages() == [BASE + page * 4096 for page in order[:count]]
-    assert queue.icm_bytes() == 8 * count
+    assert queue.page_count == count
 
 
 def test_an_entry_is_written_where_it_is_read() -> None:

@@ -87,13 +87,14 @@ class Cq(HcaObject):
     """
 
     KIND = "CQ"
-    ICM_BYTES = 64
 
     def __init__(self, fn: Function, context: Cqc, buffer: QueueBuffer, eq: Eq) -> None:
         super().__init__()
         self._fn = fn
         self._context = bytes(context)
         self._buffer = buffer
+        figures = fn.device.profile.icm
+        self._icm_bytes = figures.cqc + figures.mtt * buffer.page_count
         self._eq = eq
         self._log_size = context.log_cq_size
         self._size = 1 << context.log_cq_size
@@ -113,8 +114,8 @@ class Cq(HcaObject):
         self.consumer = 0
 
     def icm_bytes(self) -> int:
-        """Room of the context and its translation."""
-        return self.ICM_BYTES + self._buffer.icm_bytes()
+        """Room of the context and its translation (bytes)."""
+        return self._icm_bytes
 
     def complete(
         self,

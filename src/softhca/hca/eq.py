@@ -56,13 +56,14 @@ class Eq(HcaObject):
     """
 
     KIND = "EQ"
-    ICM_BYTES = 64
 
     def __init__(self, fn: Function, context: Eqc, buffer: QueueBuffer, events: tuple[EventType, ...]) -> None:
         super().__init__()
         self._fn = fn
         self._context = bytes(context)
         self._buffer = buffer
+        figures = fn.device.profile.icm
+        self._room = figures.eqc + figures.mtt * buffer.page_count
         self._log_size = context.log_eq_size
         self._size = 1 << context.log_eq_size
         self._overrun_ignored = bool(context.oi)
@@ -76,8 +77,8 @@ class Eq(HcaObject):
         self.lost = 0
 
     def icm_bytes(self) -> int:
-        """Room of the context and its translation."""
-        return self.ICM_BYTES + self._buffer.icm_bytes()
+        """Room of the context and its translation (bytes)."""
+        return self._room
 
     def post(self, kind: EventType, data: bytes, subtype: int = 0) -> None:
         """Write an EQE; its owner byte last, alone. Raise the interrupt if the EQ is armed.

@@ -90,6 +90,11 @@ class MKey(HcaObject):
     Contiguous pages are merged when it is created: translation keeps runs (offset in the key's pages -> IOVA), in
     most cases a single one.
 
+    Args:
+        context: the MKey context.
+        pages: the translation entries that the range needs.
+        room: bytes that it takes in ICM.
+
     Attributes:
         key: the variable byte, low byte of lkey and rkey.
         pd: number of its protection domain.
@@ -97,12 +102,11 @@ class MKey(HcaObject):
     """
 
     KIND = "MKey"
-    ICM_BYTES = 128
 
-    def __init__(self, context: Mkc, pages: array[int], entries: int) -> None:
+    def __init__(self, context: Mkc, pages: array[int], room: int) -> None:
         super().__init__()
         self._context = bytes(context)
-        self._entries = entries
+        self._room = room
         self._start = context.start_addr
         self._length = ADDRESS_END - self._start if context.length64 else context.len
         self._qpn = context.qpn
@@ -115,8 +119,8 @@ class MKey(HcaObject):
         self._shift = 0 if self._physical else self._start & ((1 << context.log_page_size) - 1)
 
     def icm_bytes(self) -> int:
-        """Room of the context and its translation entries."""
-        return self.ICM_BYTES + MTT_BYTES * self._entries
+        """Room of the context and its translation entries (bytes)."""
+        return self._room
 
     def spans(self, address: int, length: int, right: Right, user: KeyUser) -> list[Span]:
         """Where `length` bytes at HCA virtual `address` are, in order.
@@ -238,7 +242,8 @@ def create_mkey(fn: Function, request: CreateMkeyIn, reply: CreateMkeyOut) -> No
         raise CommandError(syndromes.KEY_RANGE_INVALID, f"start_addr {context.start_addr:#x}, len {context.len:#x}")
     pd = fn.pds.refer(context.pd)
     pages, entries = (array("Q"), 0) if mode == AccessMode.PA else _translation(request, context)
-    key = MKey(context, pages, entries)
+    figures = fn.device.profile.icm
+    key = MKey(context, pages, figures.mkc + figures.mtt * entries)
     reply.mkey_index = fn.mkeys.add(key)
     key.refer(pd)
 

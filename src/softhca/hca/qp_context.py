@@ -100,7 +100,6 @@ class Qp(HcaObject):
     """
 
     KIND = "QP"
-    ICM_BYTES = 256
 
     def __init__(
         self,
@@ -117,6 +116,8 @@ class Qp(HcaObject):
         self.fn = fn
         self.context = Qpc(bytearray(bytes(context)))
         self.buffer = buffer
+        figures = fn.device.profile.icm
+        self._room = figures.qpc + figures.mtt * buffer.page_count
         self.send_cq = send_cq
         self.recv_cq = recv_cq
         self.pool = pool
@@ -141,8 +142,8 @@ class Qp(HcaObject):
         self.refresh()
 
     def icm_bytes(self) -> int:
-        """Room of the context and its translation."""
-        return self.ICM_BYTES + self.buffer.icm_bytes()
+        """Room of the context and its translation (bytes)."""
+        return self._room
 
     def settle(self) -> None:
         """Write what the data path keeps at hand back into the context."""

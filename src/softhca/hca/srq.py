@@ -107,13 +107,14 @@ class ReceivePool(HcaObject):
     """
 
     KIND = "SRQ"
-    ICM_BYTES = 32
 
     def __init__(self, fn: Function, context: Layout, shape: PoolShape, buffer: QueueBuffer) -> None:
         super().__init__()
         self._fn = fn
         self._context = bytes(context)
         self._buffer = buffer
+        figures = fn.device.profile.icm
+        self._room = figures.srqc + figures.mtt * buffer.page_count
         self._size = 1 << shape.log_size
         self._stride = 1 << shape.log_stride
         self._record = Iova(shape.record)
@@ -126,8 +127,8 @@ class ReceivePool(HcaObject):
         self.failed = False
 
     def icm_bytes(self) -> int:
-        """Room of the context and its translation."""
-        return self.ICM_BYTES + self._buffer.icm_bytes()
+        """Room of the context and its translation (bytes)."""
+        return self._room
 
     @property
     def slots(self) -> int:

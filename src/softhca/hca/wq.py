@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ADAPTER_PAGE = 12
 """log2 of the page that log_page_size of a queue counts from."""
 MTT_BYTES = 8
-"""ICM room of a translation entry (B2)."""
+"""Bytes of a translation entry in a command."""
 PAS_OFFSET = 0x110
 """Where the page list lies in the input of every create command of a queue or key."""
 _OFFSET_UNITS = 6
@@ -105,10 +105,6 @@ class QueueBuffer:
         if self._base is None:
             return list(self._pages)
         return [self._base + (i << self._log_page) for i in range(self.page_count)]
-
-    def icm_bytes(self) -> int:
-        """Room of the translation in ICM (bytes)."""
-        return self.page_count * MTT_BYTES
 
     def _check(self, at: int, length: int) -> None:
         if at < 0 or length < 0 or length > self.length - at:
