@@ -55,6 +55,8 @@ class Cache:
         with self.lock(final.name):
             if final.is_dir():
                 return final
+            for left in self.root.glob(f".{final.name}.*/"):
+                remove_tree(left)  # of a process that was killed: nobody else works here while we hold the lock
             work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=self.root))
             try:
                 work.chmod(0o755)
@@ -71,7 +73,7 @@ class Cache:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._progress(f"waiting for another process that builds {name}")
+                self._progress(f"waiting for {name}, which is in use")
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from softhca.cli import guest as cli
+from softhca.guest.run import Options
+from softhca.guest.verdict import Outcome
+
+
+class _Runs:
+    """Takes the place of real runs and remembers how they were asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Options, str, int, str | None]] = []
+        self.outcome = Outcome(status=0)
+
+    def run(self, options: Options, profile: str, count: int, control: Path | None, script: str | None) -> Outcome:
+        self.calls.append((options, profile, count, script))
+        return self.outcome
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> _Runs:
+    runs = _Runs()
+    monkeypatch.setattr(cli, "_run", runs.run)
+    return runs
+
+
+def _call(*arguments: str, **more: Any) -> Result:
+    return CliRunner().invoke(cli.guest, list(arguments), prog_name="softhca guest", **more)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "script"),
+    [
+        (["--", "ibv_devices"], "ibv_devices"),
+        (["--", "dmesg | grep mlx5"], "dmesg | grep mlx5"),
+        (["--", "bash", "test.sh", "-e"], "bash test.sh -e"),
+        (["--", "sh", "-c", "echo 'a b'"], "sh -c 'echo '\"'\"'a b'\"'\"''"),
+        (["--", "build"], "build"),
+        (["--", "prog", "--", "x"], "prog -- x"),
+        (["--devices", "2", "--", "--help"], "--help"),
+    ],
+)
+def test_the_command(runs: _Runs, arguments: list[str], script: str) -> None:
+    assert _call(*arguments).exit_code == 0
+    assert runs.calls[0][3] == script
+
+
+def test_without_a_command_and_a_terminal_the_script_comes_from_standard_input(runs: _Runs) -> None:
+    assert _call(input="echo a\n").exit_code == 0
+    assert runs.calls[0][3] == "echo a\n"
+
+
+def test_options(runs: _Runs) -> None:
+    words = (
+        "--profile p --devices 3 --kernel newest --packages a,b --packages c --memory 2048 --boot --mirror http://m "
+    )
+    words += "--timeout 9 --keep k --copy-in x --copy-in y --copy-out g:h:i --no-modules --allow-kernel driver -- true"
+    assert _call(*words.split()).exit_code == 0
+    options, profile, count, _ = runs.calls[0]
+    assert (profile, count) == ("p", 3)
+    assert options == Options(
+        kernel="newest",
+        packages=["c"],
+        memory=2048,
+        boot=True,
+        mirror="http://m",
+        timeout=9.0,
+        keep=Path("k"),
+        copy_in=[Path("x"), Path("y")],
+        copy_out=[("g", Path("h:i"))],
+        load_modules=False,
+        allow_kernel=["driver"],
+    )
+
+
+def test_the_exit_status_and_the_verdict(runs: _Runs, tmp_path: Path) -> None:
+    runs.outcome = Outcome(status=3)
+    assert _call("--json", str(tmp_path / "v"), "--", "x").exit_code == 3
+    assert json.loads((tmp_path / "v").read_text())["verdict"] == "command"
+
+
+def test_a_lab_failure_says_why(runs: _Runs) -> None:
+    runs.outcome = Outcome(lab_error="QEMU is ill")
+    done = _call("--", "x")
+    assert done.exit_code == 125
+    assert "the lab failed: QEMU is ill" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ibv_devices"], "-- ibv_devices"),
+        (["--"], "a command has to follow"),
+        (["build", "--", "x"], "takes no command"),
+        (["--devices", "17", "--", "x"], "17"),
+        (["--copy-out", "only", "--", "x"], "GUESTFILE:HOSTFILE"),
+    ],
+)
+def test_mistakes_are_explained(runs: _Runs, arguments: list[str], message: str) -> None:
+    done = _call(*arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert runs.calls == []
+
+
+def test_info(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "softhca/kernel-abc").mkdir(parents=True)
+    (tmp_path / "softhca/kernel-abc/kernel").write_bytes(b"x" * 5000)
+    answer = json.loads(_call("info", "--json").output)
+    assert answer["cache"] == str(tmp_path / "softhca")
+    assert answer["accelerator"] in ("kvm", "tcg")
+    assert [part["name"] for part in answer["parts"]] == ["kernel-abc"]
+    assert answer["parts"][0]["bytes"] >= 5000
+
+
+def test_clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "softhca/kernel-abc").mkdir(parents=True)
+    assert "1 parts removed" in _call("clean").output
+    assert not list((tmp_path / "softhca").iterdir())
