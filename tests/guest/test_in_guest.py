@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from softhca.guest import kernels
+from softhca.guest.progress import to_stderr
+
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(600)]
 
 _TOOLS = Path(__file__).parents[2] / "tools"
@@ -58,6 +61,19 @@ def test_the_real_driver_moves_data(guest: Guest, way: list[str]) -> None:
     assert device["failed_commands"] == {}
     assert device["pages_outstanding"] == 0
     assert device["teardowns"] == [{"pages_outstanding": 0, "objects": 0}]
+
+
+@pytest.mark.parametrize("choice", ["newest", "by path"])
+def test_other_kernels(guest: Guest, choice: str) -> None:
+    kernel = choice
+    if choice == "by path":
+        image, folder = kernels.unpacked("linux-image-cloud-amd64", progress=to_stderr)
+        kernel = f"{image}:{folder}"
+    script = "uname -r; bash guest_pingpong.sh"
+    done = guest("--kernel", kernel, "--copy-in", str(_TOOLS / "guest_pingpong.sh"), "--", script)
+    _assert_ok(done)
+    assert done.output.count("1000 iters") == 2
+    assert ("-cloud-" in done.output.splitlines()[0]) == (choice == "by path")
 
 
 def test_the_modules_are_loaded_twenty_times(guest: Guest) -> None:

@@ -14,7 +14,7 @@ from softhca.guest.apt import BACKPORTS, shared_apt, unpack
 from softhca.guest.cache import Cache, key_of, remove_tree
 from softhca.guest.errors import LabError
 from softhca.guest.programs import Programs
-from softhca.guest.progress import Progress, step
+from softhca.guest.progress import Progress, silent, step
 
 _RECIPE = 3
 _PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
@@ -104,19 +104,41 @@ def obtain(cache: Cache, mirror: str | None, choice: str, programs: Programs, pr
         if paths is not None:
             _prepare(work, *paths, programs, progress)
             return
-        with shared_apt(cache, mirror, progress) as apt:
-            suite = DISTRIBUTED[choice]
-            resolved = apt.resolve(["linux-image-amd64"], suite)
-            parts = [f"{name}={version}" for name, version in resolved.items() if _PARTS.match(name)]
-            debs = apt.download_only_these(parts, work / "debs")
-        with step(progress, f"unpacking the {choice} kernel"):
-            unpack(debs, work / "tree")
+        _fetch(cache, mirror, "linux-image-amd64", DISTRIBUTED[choice], work, progress)
         _prepare(work, *_find(work / "tree"), programs, progress)
-        remove_tree(work / "debs")
         remove_tree(work / "tree")
 
     folder = cache.obtain("kernel", key(choice), make)
     return Kernel(folder, json.loads((folder / "info.json").read_text())["version"])
+
+
+def unpacked(package: str, mirror: str | None = None, progress: Progress = silent) -> tuple[Path, Path]:
+    """Kernel and modules folder of another kernel package of the distribution, as `VMLINUZ:MODULES_DIR` takes them.
+
+    Args:
+        package: for instance `linux-image-cloud-amd64`.
+        mirror: URI of a package mirror; None takes the host's.
+        progress: told about long steps.
+
+    Raises:
+        LabError: the package cannot be had.
+    """
+
+    def make(work: Path) -> None:
+        _fetch(cache, mirror, package, None, work, progress)
+
+    cache = Cache(progress=progress)
+    return _find(cache.obtain("kernel-package", key_of(_RECIPE, package), make) / "tree")
+
+
+def _fetch(cache: Cache, mirror: str | None, package: str, suite: str | None, work: Path, progress: Progress) -> None:
+    """Unpack a kernel package, without what it depends on otherwise, into work/tree."""
+    with shared_apt(cache, mirror, progress) as apt:
+        parts = [f"{name}={version}" for name, version in apt.resolve([package], suite).items() if _PARTS.match(name)]
+        debs = apt.download_only_these(parts, work / "debs")
+    with step(progress, f"unpacking {package}"):
+        unpack(debs, work / "tree")
+    remove_tree(work / "debs")
 
 
 def _find(tree: Path) -> tuple[Path, Path]:

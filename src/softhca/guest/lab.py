@@ -104,4 +104,4 @@ def prepare(agent: Agent) -> None:
     printed = bytearray()
     status = agent.run(PREPARE, printed.extend, printed.extend, 60, "the RDMA core to load")
     if status:
-        raise LabError(f"{PREPARE}: status {status}: {printed.decode(errors='replace').strip()}")
+        raise LabError(f"the RDMA core does not load: {printed.decode(errors='replace').strip()}")
