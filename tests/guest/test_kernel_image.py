@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,21 @@ import pytest
 from softhca.guest.errors import LabError
 from softhca.guest.kernel_image import extract, version_of
 
-_KERNEL = b"\x7fELF" + bytes(range(256)) * 4
+
+def _elf(notes: list[tuple[bytes, int, bytes]]) -> bytes:
+    """An ELF file with one segment of notes (name, type, data)."""
+    packed = b"".join(
+        struct.pack("<III", len(name), len(data), kind) + name + bytes(-len(name) % 4) + data + bytes(-len(data) % 4)
+        for name, kind, data in notes
+    )
+    header = b"\x7fELF".ljust(0x20, b"\0") + struct.pack("<QQIHHHHHH", 0x40, 0, 0, 0x40, 0x38, 2, 0, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 0, 0, 0)
+    note = struct.pack("<IIQQQQQQ", 4, 4, 0xB0, 0, 0, len(packed), len(packed), 4)
+    return header + load + note + packed
+
+
+_KERNEL = _elf([(b"GNU\0", 3, b"build"), (b"Xen\0", 6, b"linux"), (b"Xen\0", 18, bytes(8))])
+_KERNEL_WITHOUT_PVH = _elf([(b"GNU\0", 18, bytes(8)), (b"Xen\0", 6, b"linux")])
 
 
 def _bzimage(payload: bytes, setup_sectors: int = 4, version: bytes = b"6.1.0-test (me@here) #1\0") -> bytes:
@@ -57,6 +72,12 @@ def test_an_unknown_compression_is_left_to_the_boot_loader() -> None:
 def test_something_else_is_refused() -> None:
     with pytest.raises(LabError, match="neither a bzImage nor an ELF"):
         extract(bytes(4096), _no_zstd)
+
+
+def test_a_kernel_that_cannot_start_directly_keeps_its_boot_loader() -> None:
+    assert extract(_bzimage(gzip.compress(_KERNEL_WITHOUT_PVH)), _no_zstd) is None
+    with pytest.raises(LabError, match="CONFIG_PVH"):
+        extract(_KERNEL_WITHOUT_PVH, _no_zstd)
 
 
 def test_version() -> None:

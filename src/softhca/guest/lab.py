@@ -20,6 +20,8 @@ from softhca.vfio_user.loop import Loop
 
 BOOT_TIMEOUT = 120.0
 """Seconds that a guest may take to boot."""
+BOOT_TIMEOUT_OF_OWN_KERNEL = 600.0
+"""The same for a kernel given by path: one with lock checking or address sanitizer is slow under emulation."""
 CORE_MODULES = "ib_core ib_uverbs ib_umad rdma_cm rdma_ucm"
 PREPARE = f"modprobe -a {CORE_MODULES}"
 """What a guest runs right after its boot, in a saved state too: the RDMA core, but no driver."""

@@ -238,6 +238,13 @@ class Machine:
         lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return "; ".join(lines[-3:]) or "it printed nothing"
 
+    def console_tail(self) -> str:
+        """The end of what the guest wrote on its console."""
+        console = self.folder / "console.log"
+        text = console.read_text(errors="replace") if console.is_file() else ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return "the console's end: " + " / ".join(lines[-8:]) if lines else "its console is empty"
+
     def close(self) -> None:
         """End QEMU, whatever it does."""
         if self._process is not None:

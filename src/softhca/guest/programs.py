@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from pathlib import Path
 
 from softhca.guest.apt import BACKPORTS, run_logged, shared_apt, unpack
 from softhca.guest.cache import Cache, key_of, remove_tree
+from softhca.guest.errors import LabError
 from softhca.guest.progress import Progress, step
 
 PACKAGES = ["qemu-system-x86", "erofs-utils", "kmod", "zstd", "busybox-static"]
@@ -76,8 +78,10 @@ def obtain(cache: Cache, mirror: str | None, progress: Progress) -> Programs:
     """The host's side of the lab: QEMU, the image writer, module tools.
 
     Raises:
-        LabError: a package cannot be had or does not unpack.
+        LabError: a package cannot be had or does not unpack; this machine is of another architecture.
     """
+    if platform.machine() != "x86_64":
+        raise LabError(f"the lab needs an x86_64 machine; this one is {platform.machine()}")
 
     def make(work: Path) -> None:
         with shared_apt(cache, mirror, progress) as apt:

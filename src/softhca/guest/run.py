@@ -18,6 +18,7 @@ from softhca.guest.accelerator import accelerator
 from softhca.guest.agent import Agent, Sink
 from softhca.guest.cache import Cache
 from softhca.guest.errors import LabError, LabTimeout
+from softhca.guest.kernels import DISTRIBUTED
 from softhca.guest.machine import DEFAULT_MEMORY, DEFAULT_SLOTS, Hardware, Image, Machine, MachineGone
 from softhca.guest.progress import Progress
 from softhca.guest.terminal import interactive_shell
@@ -186,18 +187,29 @@ class Run:
         parts = lab.obtain(cache, options.mirror, options.kernel, options.packages, self._progress)
         sockets = self._serve()
         slots = max(DEFAULT_SLOTS, len(sockets))
-        hardware = Hardware(accelerator(), options.memory, slots)
-        reason = self._why_boot(slots)
+        kind = accelerator()
+        try:
+            self._start_on(Hardware(kind, options.memory, slots), cache, parts, sockets)
+        except LabTimeout as error:
+            if kind == "tcg":
+                raise
+            self._progress(f"the guest does not start with {kind}, emulating instead: {error}")
+            self._drop_machine()
+            self._start_on(Hardware("tcg", options.memory, slots), cache, parts, sockets)
+
+    def _start_on(self, hardware: Hardware, cache: Cache, parts: lab.Parts, sockets: list[Path]) -> None:
+        reason = self._why_boot(hardware.slots)
         if reason is None:
             try:
                 self._restore(lab.snapshot(cache, parts, hardware, self._progress), parts, hardware, sockets)
             except LabError as error:
                 self._progress(f"the start from the saved state failed, booting instead: {error}")
                 self._drop_machine()
-                self._boot(parts, hardware, sockets)
+            else:
+                return
         else:
             self._progress(f"booting ({reason})")
-            self._boot(parts, hardware, sockets)
+        self._boot(parts, hardware, sockets)
 
     def _why_boot(self, slots: int) -> str | None:
         """Why the saved state does not do for this run; None if it does."""
@@ -229,7 +241,11 @@ class Run:
         initrd.write_bytes(parts.kernel.initrd())
         machine, agent = self._new_machine(parts, hardware, Image(parts.kernel, initrd, parts.userland))
         machine.start(sockets)
-        agent.wait_ready(lab.BOOT_TIMEOUT)
+        own = self._options.kernel not in DISTRIBUTED
+        try:
+            agent.wait_ready(lab.BOOT_TIMEOUT_OF_OWN_KERNEL if own else lab.BOOT_TIMEOUT)
+        except LabError as error:
+            raise type(error)(f"{error}; {machine.console_tail()}") from error
         lab.prepare(agent)
 
     def _new_machine(self, parts: lab.Parts, hardware: Hardware, image: Image) -> tuple[Machine, Agent]:
