@@ -7,6 +7,7 @@ import shutil
 import stat
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,6 +160,8 @@ class Run:
             outcome.status = _NOBODY_READS
         except (LabError, OSError, ValueError) as error:
             outcome.lab_error = f"{error}"
+        except Exception:  # noqa: BLE001 - a defect in a device or in the lab ends the run, and the verdict shows it whole
+            outcome.lab_error = traceback.format_exc()
         finally:
             outcome.complaints = self._complaints()
             outcome.devices = [served.summary() for served in self._devices]
