@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from softhca.guest.cache import Cache
+from softhca.guest.cache import Cache, disk_usage
 from softhca.guest.errors import LabError
 from softhca.guest.mirror import find_mirror
 from softhca.guest.progress import Progress, step
@@ -22,6 +23,8 @@ BACKPORTS = "trixie-backports"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _LISTS_GOOD_FOR = 86400.0
 """Seconds after which the package lists are fetched anew."""
+_TICK = 5.0
+"""Seconds between two words about a long step."""
 _PROVIDERS = {"apt-get": "apt", "dpkg-deb": "dpkg", "apt-config": "apt"}
 
 _CONFIG = """\
@@ -72,17 +75,44 @@ def need_program(name: str) -> str:
     return path
 
 
-def run_logged(command: list[str], env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def run_logged(
+    command: list[str],
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    while_waiting: Callable[[], None] = lambda: None,
+) -> str:
     """Run a host program and return its output.
+
+    Args:
+        command: its words.
+        env: its environment; None passes this process's on.
+        cwd: its working folder.
+        while_waiting: called every few seconds.
 
     Raises:
         LabError: it failed; with the end of what it printed.
     """
-    done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
-        raise LabError(f"{' '.join(command[:6])} ... ended with status {done.returncode}:\n{tail}")
-    return done.stdout
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=printed, stderr=complaints
+        )
+        while True:
+            try:
+                process.wait(_TICK)
+                break
+            except subprocess.TimeoutExpired:
+                while_waiting()
+            except BaseException:
+                process.kill()
+                raise
+        texts = []
+        for file in (printed, complaints):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    if process.returncode:
+        tail = "\n".join("".join(texts).strip().splitlines()[-15:])
+        raise LabError(f"{' '.join(command[:6])} ... ended with status {process.returncode}:\n{tail}")
+    return texts[0]
 
 
 def _host_network_settings() -> str:
@@ -141,15 +171,20 @@ class PrivateApt:
         target = ["-t", suite] if suite else []
         archives = ["-o", f"Dir::Cache::archives={folder}/", "--download-only"]
         with step(self._progress, f"downloading {_short(packages)}"):
-            run_logged([self._apt_get, "-q", *target, *archives, "install", *packages], self._env)
+            command = [self._apt_get, "-q", *target, *archives, "install", *packages]
+            run_logged(command, self._env, while_waiting=lambda: self._tell_size(folder))
         return sorted(folder.glob("*.deb"))
 
     def download_only_these(self, packages: list[str], folder: Path) -> list[Path]:
         """Download exactly these packages (NAME or NAME=VERSION) into `folder`; the package files."""
         folder.mkdir(parents=True, exist_ok=True)
         with step(self._progress, f"downloading {_short(packages)}"):
-            run_logged([self._apt_get, "-q", "download", *packages], self._env, cwd=folder)
+            command = [self._apt_get, "-q", "download", *packages]
+            run_logged(command, self._env, cwd=folder, while_waiting=lambda: self._tell_size(folder))
         return sorted(folder.glob("*.deb"))
+
+    def _tell_size(self, folder: Path) -> None:
+        self._progress(f"{disk_usage(folder) / 1e6:.0f} MB so far")
 
 
 @contextmanager
@@ -161,7 +196,7 @@ def shared_apt(cache: Cache, mirror: str | None, progress: Progress) -> Iterator
     """
     root = cache.root / ".apt"
     stamp = root / "updated"
-    with cache.lock("apt"):
+    with cache.lock("package-lists"):
         mirror = mirror.rstrip("/") if mirror else find_mirror()
         fresh = (
             stamp.is_file() and stamp.read_text() == mirror and time.time() - stamp.stat().st_mtime < _LISTS_GOOD_FOR

@@ -102,8 +102,12 @@ def remove_tree(path: Path) -> None:
 
 
 def disk_usage(path: Path) -> int:
-    """Bytes that a folder takes on the disk."""
+    """Bytes that a folder takes on the disk, while others may work in it."""
     total = 0
     for folder, _, files in os.walk(path):
-        total += sum(os.lstat(os.path.join(folder, file)).st_blocks * 512 for file in files)
+        for file in files:
+            try:
+                total += os.lstat(os.path.join(folder, file)).st_blocks * 512
+            except FileNotFoundError:
+                continue  # renamed or removed since it was listed
     return total
