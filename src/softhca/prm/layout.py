@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cache
 from struct import Struct
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
@@ -72,12 +73,22 @@ class Field:
         return self.bit // 8
 
     @property
+    def word(self) -> int:
+        """Byte offset of the 32-bit word that it begins in."""
+        return self.bit // 32 * 4
+
+    @property
+    def mask(self) -> int:
+        """Its bits in that word, for a field that does not leave it."""
+        return (1 << self.width) - 1 << 32 - self.bit % 32 - self.width
+
+    @property
     def bits(self) -> int:
         """Bits in all (a flexible array counts as none)."""
         return self.width * (1 if self.count is None else self.count)
 
     def __repr__(self) -> str:
-        return f"<Field {self.name} at {self.bit // 32 * 4:#x} bit {31 - self.bit % 32} width {self.bits}>"
+        return f"<Field {self.name} at {self.word:#x} bit {31 - self.bit % 32} width {self.bits}>"
 
 
 def bits(offset: int, high: int, low: int | None = None, enum: type[IntEnum] | None = None) -> int:
@@ -446,31 +457,41 @@ def _raw_accessor(field: Field) -> property:
 
 
 def _integer_accessor(owner: str, field: Field) -> property:
-    """Compile reader and writer: the smallest aligned access that holds the field, a shift and a mask."""
+    """The smallest aligned access that holds the field, a shift and a mask."""
     first, last = field.bit // 8, (field.bit + field.width - 1) // 8
-    size = next((n for n in (1, 2, 4, 8) if first // n == last // n), None)
+    size = next((n for n in (1, 2, 4, 8) if first // n == last // n), 0)
     start, length = (first // size * size, size) if size else (first, last - first + 1)
     shift = (start + length) * 8 - field.bit - field.width
     mask = (1 << field.width) - 1
+    limit = f"{owner}.{field.name}: %r does not fit {field.width} bits (0 to {mask:#x})"
+    make = _shape(size, shift == 0 and field.width == length * 8)
+    return make(start, start + length, field.width, shift, mask, ~(mask << shift), limit)
+
+
+@cache
+def _shape(size: int, whole: bool) -> Callable[..., property]:
+    """Compile what makes the accessors of one shape: fields of a shape share their code, which is quick to bring up.
+
+    Args:
+        size: bytes of the aligned access; 0: any run of bytes.
+        whole: the field fills what is accessed.
+    """
     namespace: dict[str, Any] = {"Bad": LayoutError}
-    if length == 1:
-        load, store = f"view._buffer[view._at + {start}]", f"view._buffer[view._at + {start}] = word"
+    if size == 1:
+        load, store = "view._buffer[view._at + start]", "view._buffer[view._at + start] = word"
     elif size:
         namespace |= {"unpack": SCALARS[size * 8].unpack_from, "pack": SCALARS[size * 8].pack_into}
-        load = f"unpack(view._buffer, view._at + {start})[0]"
-        store = f"pack(view._buffer, view._at + {start}, word)"
+        load, store = "unpack(view._buffer, view._at + start)[0]", "pack(view._buffer, view._at + start, word)"
     else:
-        where = f"view._buffer[view._at + {start}:view._at + {start + length}]"
-        load, store = f"int.from_bytes({where}, 'big')", f"{where} = word.to_bytes({length}, 'big')"
-    whole = shift == 0 and field.width == length * 8
-    read = load if whole else f"{load} >> {shift} & {mask}"
-    merge = "value" if whole else f"{load} & ~{mask << shift} | value << {shift}"
-    limit = f"{owner}.{field.name}: {{value!r}} does not fit {field.width} bits (0 to {mask:#x})"
+        where = "view._buffer[view._at + start:view._at + end]"
+        load, store = f"int.from_bytes({where}, 'big')", f"{where} = word.to_bytes(end - start, 'big')"
     source = (
-        f"def read(view):\n    return {read}\n"
-        f"def write(view, value):\n"
-        f"    if value >> {field.width}:\n        raise Bad(f{limit!r})\n"
-        f"    word = {merge}\n    {store}\n"
+        "def make(start, end, width, shift, mask, others, limit):\n"
+        f"    def read(view):\n        return {load if whole else f'{load} >> shift & mask'}\n"
+        "    def write(view, value):\n"
+        "        if value >> width:\n            raise Bad(limit % (value,))\n"
+        f"        word = {'value' if whole else f'{load} & others | value << shift'}\n        {store}\n"
+        "    return property(read, write)\n"
     )
     exec(source, namespace)
-    return property(cast(Callable[[Any], int], namespace["read"]), cast(Callable[[Any, int], None], namespace["write"]))
+    return cast(Callable[..., property], namespace["make"])
