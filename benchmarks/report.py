@@ -1,23 +1,32 @@
 """What a benchmark reports, and how targets follow the speed of the machine.
 
-An absolute target is stated for a machine whose bare Python loop takes 25 ns a step. The same loop is timed in the
-same run, and times are allowed to grow (rates to shrink) by the ratio.
+An absolute target is stated for a machine whose bare Python loop takes 25 ns a step. The same loop is timed beside each
+figure, and on a slower machine times are allowed to grow (rates to shrink) by the ratio. A faster machine gets the
+target as it is stated. Memory does not depend on speed, and its targets are never scaled.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 LOOP_STEP_NS = 25.0
 ROUNDS = 5
+
+
+class NotMeasured(Exception):
+    """A figure could not be taken; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -27,22 +36,32 @@ class Line:
     Attributes:
         name: what was measured.
         unit: of value and target.
-        target: after scaling by the baseline.
-        value: median of the rounds.
-        baseline: ns that a step of the bare loop took in this run.
+        stated: the target for a machine of 25 ns a step; None: there is none.
+        target: after scaling by the baseline; None: there is none.
+        value: median of the rounds; None: it could not be measured.
+        rounds: every round, in order.
+        baseline: ns that a step of the bare loop took beside this figure; None where speed does not count.
         higher: whether more is better.
+        note: what a reader has to know.
     """
 
     name: str
     unit: str
-    target: float
-    value: float
-    baseline: float
-    higher: bool
+    stated: float | None
+    target: float | None
+    value: float | None
+    rounds: list[float]
+    baseline: float | None
+    higher: bool = False
+    note: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether the target is met."""
+        """Whether the target is met; a figure without a target passes when it could be taken."""
+        if self.value is None:
+            return False
+        if self.target is None:
+            return True
         return self.value >= self.target if self.higher else self.value <= self.target
 
 
@@ -58,39 +77,77 @@ def loop_step() -> float:
     return best
 
 
-def duration(name: str, target: float, measure: Callable[[], float], rounds: int = ROUNDS, unit: str = "s") -> Line:
-    """A time: `measure()` gives it in `unit`; the median counts."""
+def duration(
+    name: str, target: float, measure: Callable[[], float], *, unit: str = "s", rounds: int = ROUNDS, note: str = ""
+) -> Line:
+    """A time, at most `target` before scaling: `measure()` gives it in `unit`; the median counts."""
     baseline = loop_step()
-    value = statistics.median(measure() for _ in range(rounds))
-    return Line(name, unit, target * max(1.0, baseline / LOOP_STEP_NS), value, baseline, higher=False)
+    scaled = target * max(1.0, baseline / LOOP_STEP_NS)
+    return _line(name, unit, (target, scaled), measure, rounds, baseline, higher=False, note=note)
 
 
-def rate(name: str, target: float, measure: Callable[[], float], rounds: int = ROUNDS) -> Line:
-    """A rate: `measure()` gives it per second; the median counts."""
+def rate(
+    name: str, target: float | None, measure: Callable[[], float], *, rounds: int = ROUNDS, note: str = ""
+) -> Line:
+    """A rate, at least `target` before scaling: `measure()` gives it per second; the median counts."""
     baseline = loop_step()
-    value = statistics.median(measure() for _ in range(rounds))
-    return Line(name, "1/s", target / max(1.0, baseline / LOOP_STEP_NS), value, baseline, higher=True)
+    scaled = None if target is None else target / max(1.0, baseline / LOOP_STEP_NS)
+    return _line(name, "1/s", (target, scaled), measure, rounds, baseline, higher=True, note=note)
 
 
-def amount(name: str, unit: str, target: float, value: float) -> Line:
-    """A figure that does not depend on the machine's speed."""
-    return Line(name, unit, target, value, LOOP_STEP_NS, higher=False)
+def amount(name: str, target: float, measure: Callable[[], float], *, unit: str, note: str = "") -> Line:
+    """A figure that does not depend on the machine's speed, measured once, at most `target`."""
+    return _line(name, unit, (target, target), measure, 1, None, higher=False, note=note)
+
+
+def _line(
+    name: str,
+    unit: str,
+    targets: tuple[float | None, float | None],
+    measure: Callable[[], float],
+    rounds: int,
+    baseline: float | None,
+    *,
+    higher: bool,
+    note: str,
+) -> Line:
+    values: list[float] = []
+    try:
+        values.extend(measure() for _ in range(rounds))
+    except NotMeasured as reason:
+        return Line(name, unit, *targets, None, values, baseline, higher, str(reason))
+    return Line(name, unit, *targets, statistics.median(values), values, baseline, higher, note)
+
+
+def host() -> dict[str, Any]:
+    """The machine that the figures are of."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return {
+        "processor": next(models, platform.machine()),
+        "processors": os.cpu_count(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "kvm": os.access("/dev/kvm", os.R_OK | os.W_OK),
+    }
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "-" if value is None else f"{value:,.4g} {unit}" if value < 10_000 else f"{value:,.0f} {unit}"
 
 
 def show(lines: list[Line]) -> int:
     """Print a table on standard error and JSON on standard output; 1 when a target is missed."""
-    table = Table("", "target", "value", "loop step", "")
+    table = Table("", "target", "value", "loop step", "", "note")
     for line in lines:
-        relation = ">=" if line.higher else "<="
-        verdict = "[green]pass[/]" if line.passed else "[red]FAIL[/]"
-        table.add_row(
-            line.name,
-            f"{relation} {line.target:,.4g} {line.unit}",
-            f"{line.value:,.4g} {line.unit}",
-            f"{line.baseline:.0f} ns",
-            verdict,
-        )
+        relation = "" if line.target is None else ">= " if line.higher else "<= "
+        verdict = "[red]FAIL[/]" if not line.passed else "" if line.target is None else "[green]pass[/]"
+        baseline = "" if line.baseline is None else f"{line.baseline:.0f} ns"
+        target = f"{relation}{_figure(line.target, line.unit)}"
+        table.add_row(line.name, target, _figure(line.value, line.unit), baseline, verdict, line.note)
     Console(stderr=True).print(table)
-    json.dump([{**asdict(line), "pass": line.passed} for line in lines], sys.stdout, indent=1)
+    figures = [{**asdict(line), "pass": line.passed} for line in lines]
+    json.dump({"host": host(), "loop_step_ns": LOOP_STEP_NS, "figures": figures}, sys.stdout, indent=1)
     print()
     return 0 if all(line.passed for line in lines) else 1

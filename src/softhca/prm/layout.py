@@ -18,6 +18,7 @@ Accessors are compiled at their first use. The declared type of a field is what 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
@@ -179,8 +180,12 @@ class ScalarArray(Sequence[int]):
         """Set the first elements; the rest stays."""
         if len(values) > self._count:
             raise LayoutError(f"{len(values)} values for an array of {self._count}")
-        for index, value in enumerate(values):
-            self[index] = value
+        try:
+            shape = f">{len(values)}{self._codec.format[-1]}"
+            struct.pack_into(shape, cast(bytearray, self._buffer), self._at, *values)
+        except struct.error:
+            for index, value in enumerate(values):
+                self[index] = value  # names the element that does not fit
 
 
 class LayoutArray(Sequence[L], Generic[L]):

@@ -1,0 +1,81 @@
+"""`make bench`: every figure of speed, as a table on standard error and as JSON on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from benchmarks import card, guest, vfio_user
+from benchmarks.report import Line, duration, rate, show
+
+GROUPS: dict[str, Callable[[], list[Line]]] = {}
+
+
+def _group(function: Callable[[], list[Line]]) -> Callable[[], list[Line]]:
+    GROUPS[function.__name__] = function
+    return function
+
+
+def _later(prepare: Callable[[], Callable[[], float]]) -> Callable[[], float]:
+    """What prepares at the first call, so that a preparation that fails is that figure's failure and no other's."""
+    ready: list[Callable[[], float]] = []
+
+    def measure() -> float:
+        if not ready:
+            ready.append(prepare())
+        return ready[0]()
+
+    return measure
+
+
+@_group
+def process() -> list[Line]:
+    """What happens in one process."""
+    return [
+        duration("bring-up and close, first in a process", 30, card.first_bring_up, unit="ms"),
+        duration("softhca --help", 150, guest.help_text, unit="ms"),
+        rate("commands (QUERY_ADAPTER)", 20_000, _later(card.commands)),
+    ]
+
+
+@_group
+def messages() -> list[Line]:
+    """What a message of vfio-user costs."""
+    return [
+        rate("vfio-user posted writes", None, vfio_user.posted_writes_per_second),
+        rate("vfio-user reads", None, vfio_user.reads_per_second),
+    ]
+
+
+@_group
+def warm() -> list[Line]:
+    """Guests of a warm lab."""
+    return [
+        duration("guest: true, by boot", 15, _later(lambda: guest.warm(boot=True))),
+        duration("guest: true, from the snapshot", 8, _later(lambda: guest.warm(boot=False))),
+    ]
+
+
+@_group
+def cold() -> list[Line]:
+    """The lab from nothing."""
+    return [duration("guest: lab, cold", 120, guest.cold, rounds=1, note="once, downloads included")]
+
+
+def main() -> int:
+    """Measure the groups that are asked for; 1 when a target is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all when none is given")
+    names = parser.parse_args().groups or list(GROUPS)
+    if unknown := [name for name in names if name not in GROUPS]:
+        parser.error(f"no group {unknown[0]!r}; the groups are {', '.join(GROUPS)}")
+    lines = []
+    for name in names:
+        print(f"{name}: {GROUPS[name].__doc__}", file=sys.stderr)
+        lines += GROUPS[name]()
+    return show(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
