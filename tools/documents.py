@@ -102,7 +102,7 @@ def commands_section() -> str:
 def registers_section() -> str:
     """Each register that ACCESS_REGISTER reaches."""
     rows = [
-        [f"{number:#x}", register.name, register.access, register.partial or ""]
+        [f"{number:#x}", register.id.name, register.access, register.partial or ""]
         for number, register in sorted(REGISTERS.items())
     ]
     intro = "Any other register fails with status BAD_PARAM and a syndrome.\n\n"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softhca.bus.local import LocalHost
-from softhca.driver.mailbox import MailboxPool, blocks, xor8
+from softhca.driver.mailbox import MailboxPool
+from softhca.prm.cmd import mailboxes, xor8
 
 
 @pytest.mark.requirement("D4")
@@ -16,7 +17,7 @@ from softhca.driver.mailbox import MailboxPool, blocks, xor8
     ("length", "count"), [(8, 0), (16, 0), (17, 1), (528, 1), (529, 2), (1040, 2), (1041, 3), (4112, 8)]
 )
 def test_blocks_of_a_message(length: int, count: int) -> None:
-    assert blocks(length) == count
+    assert mailboxes(length) == count
 
 
 @given(st.binary(min_size=1, max_size=700))
@@ -29,7 +30,7 @@ def test_chain_is_numbered_linked_tokened_aligned_and_signed() -> None:
     pool = MailboxPool(LocalHost(1 << 20))
     message = bytes(range(256)) * 5
     chain = pool.chain(0x5A, len(message), message)
-    assert len(chain) == blocks(len(message)) == 3
+    assert len(chain) == mailboxes(len(message)) == 3
     for number, box in enumerate(chain):
         assert box.iova % 1024 == 0
         assert (box.block.block_num, box.block.token) == (number, 0x5A)

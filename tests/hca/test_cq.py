@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from softhca.hca.cq import CqState, CqStatus
 from softhca.hca.errors import CommandError
+from softhca.prm.cq import CqState, CqStatus
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
 from softhca.prm.opcodes import Opcode
@@ -156,7 +156,7 @@ def test_overrun_overwrites_nothing_and_is_told(bench: Bench) -> None:
     event = bench.events.poll()
     assert event is not None
     assert (event.type, event.data.cq_err.cqn, event.data.cq_err.syndrome) == (EventType.CQ_ERROR, cq.number, 1)
-    assert bench.call(Opcode.QUERY_CQ, cqn=cq.number).cq_context.status == CqStatus.OVERFLOW
+    assert bench.call(Opcode.QUERY_CQ, cqn=cq.number).cq_context.status == CqStatus.CQ_OVERFLOW
 
 
 def test_room_is_found_by_the_doorbell_record(bench: Bench) -> None:
@@ -209,7 +209,8 @@ def test_query(bench: Bench) -> None:
     arm(bench, cq, command=SOLICITED)
     reply = bench.call(Opcode.QUERY_CQ, cqn=cq.number)
     context = reply.cq_context
-    assert (context.st, context.producer_counter, context.dbr_addr) == (CqState.SOLICITED, 1, cq.record.iova)
+    assert context.st == CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
+    assert (context.producer_counter, context.dbr_addr) == (1, cq.record.iova)
     assert reply.pas[0] == cq.memory.iova
 
 
@@ -274,3 +275,16 @@ def test_arming_with_a_counter_that_was_passed_already_loses_no_event(bench: Ben
     cq.consumer = 1
     arm(bench, cq)
     assert bench.events.poll() is not None
+
+
+@pytest.mark.requirement("F1", "A10")
+def test_a_notification_that_is_due_is_not_given_once_the_cq_is_destroyed(bench: Bench) -> None:
+    cq = bench.cq(cq_period=10, cq_max_count=5)
+    arm(bench, cq)
+    complete(bench, cq)
+    bench.card.engine.clock.pass_time(10_000)
+    bench.card.engine._fire_due()
+    assert bench.card.engine.ready
+    bench.call(Opcode.DESTROY_CQ, cqn=cq.number)
+    bench.run()
+    assert bench.events.poll() is None

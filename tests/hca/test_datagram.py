@@ -6,16 +6,16 @@ import struct
 
 import pytest
 
-from softhca.hca.qp import QpState, Service
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.opcodes import Opcode
+from softhca.prm.qp import QpState, ServiceType
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.bench import Bench, Completions, Queue, data, inline
 
 AV = struct.pack(">IIIBBH", 0x8001_0000, 0, 1 << 31 | 1, 0, 0, 1) + bytes(32)
 
 
-def special(bench: Bench, service: Service = Service.QP1) -> tuple[Queue, Completions]:
+def special(bench: Bench, service: ServiceType = ServiceType.QP1) -> tuple[Queue, Completions]:
     cq = bench.cq()
     queue = bench.qp(cq, st=service)
     bench.to_init(queue)
@@ -26,8 +26,8 @@ def special(bench: Bench, service: Service = Service.QP1) -> tuple[Queue, Comple
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize("service", [Service.QP0, Service.QP1])
-def test_a_datagram_to_nobody_ends_well(service: Service) -> None:
+@pytest.mark.parametrize("service", [ServiceType.QP0, ServiceType.QP1])
+def test_a_datagram_to_nobody_ends_well(service: ServiceType) -> None:
     bench = Bench()
     queue, cq = special(bench, service)
     memory = bench.memory(4096)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from softhca.hca.eq import EqState, EqStatus
 from softhca.hca.errors import CommandError
+from softhca.prm.eq import EqState, EqStatus
 from softhca.prm.events import EventType
 from softhca.prm.init_segment import HealthSyndrome
 from softhca.prm.opcodes import Opcode
@@ -80,7 +80,7 @@ def test_overflow_overwrites_nothing_and_is_told(bench: Bench) -> None:
     assert [events.memory.view[at * 64 + 32] for at in range(4)] == [1, 2, 3, 4]
     assert bench.card.health.syndrome is HealthSyndrome.ASYNCHRONOUS_EQ_BUF_OVERRUN
     eq = bench.fn.eqs.get(events.number)
-    assert (eq.status, eq.lost) == (EqStatus.OVERFLOW, 2)
+    assert (eq.status, eq.lost) == (EqStatus.EQ_WRITE_FAILURE, 2)
 
 
 def test_impossible_consumer_counter_is_ignored_and_counted(bench: Bench) -> None:
@@ -106,7 +106,7 @@ def test_buffer_that_is_not_mapped(bench: Bench) -> None:
     context = {"log_eq_size": 6, "uar_page": bench.uar}
     reply = bench.call(Opcode.CREATE_EQ, eq_context_entry=context, event_bitmask=[PORT, 0, 0, 0], pas=[0x7000])
     bench.fn.event(EventType.PORT_CHANGE, b"")
-    assert bench.fn.eqs.get(reply.eq_number).status is EqStatus.WRITE_FAILURE
+    assert bench.fn.eqs.get(reply.eq_number).status is EqStatus.EQ_WRITE_FAILURE
     assert bench.card.health.syndrome is HealthSyndrome.EQ_IN_ERR
 
 

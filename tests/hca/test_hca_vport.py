@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from softhca.hca.command import COMMANDS, Stage
-from softhca.hca.port import AdminStatus
-from softhca.hca.vport import VportAdmin
 from softhca.prm.opcodes import Opcode
+from softhca.prm.registers import PortAdminStatus
 from softhca.prm.smp import PortCapability
 from softhca.prm.syndromes import ports as syndromes
+from softhca.prm.vport import VportAdminState
 from tests.hca.ports_bench import ETH, IB, PortsBench
 
 GUID = bytes.fromhex("02ca060300000000")
@@ -35,13 +35,13 @@ def test_context_of_an_active_port(bench: PortsBench) -> None:
 
 @pytest.mark.requirement("C11")
 def test_context_of_a_port_that_is_down(bench: PortsBench) -> None:
-    bench.port.set_admin(AdminStatus.DOWN)
+    bench.port.set_admin(PortAdminStatus.DOWN)
     context = bench.call(CONTEXT).hca_vport_context
     assert (context.port_physical_state, context.port_state, context.vport_state) == (3, 1, 1)
 
 
 def test_a_vport_down_on_a_port_that_is_up(bench: PortsBench) -> None:
-    bench.fn.vport.admin = VportAdmin.DOWN
+    bench.fn.vport.admin = VportAdminState.DOWN
     context = bench.call(CONTEXT).hca_vport_context
     assert (context.port_state, context.vport_state, context.vport_state_policy) == (4, 1, 0)
 

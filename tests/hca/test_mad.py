@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from softhca.hca.command import COMMANDS, Stage
-from softhca.hca.port import AdminStatus
 from softhca.prm.opcodes import Opcode
+from softhca.prm.registers import PortAdminStatus
 from softhca.prm.smp import NodeInfo, PortInfo, Smp
 from softhca.prm.syndromes import ports as syndromes
 from tests.hca.ports_bench import ETH, IB, PortsBench
@@ -74,7 +74,7 @@ def test_port_info_where_linux_reads_it(bench: PortsBench) -> None:
 
 
 def test_port_info_of_a_port_that_is_down(bench: PortsBench) -> None:
-    bench.port.set_admin(AdminStatus.DOWN)
+    bench.port.set_admin(PortAdminStatus.DOWN)
     info = PortInfo(ask(bench, datagram(PORT_INFO))[64:128])
     assert (info.port_state, info.port_physical_state, info.link_width_active) == (1, 3, 0)
     assert (info.link_speed_active, info.link_speed_ext_active) == (0, 0)

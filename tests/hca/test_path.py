@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from softhca.hca.port import AdminStatus
 from softhca.prm.cqe import CqeOpcode
 from softhca.prm.opcodes import Opcode
+from softhca.prm.registers import PortAdminStatus
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.bench import SECOND, Bench
 
@@ -39,7 +39,7 @@ def test_infiniband() -> None:
     assert arrives(bench, {"rlid": 1, "grh": 0, "rgid_rip": other})
     assert not arrives(bench, {"rlid": 2})
     assert not arrives(bench, {"rlid": 1, "grh": 1, "rgid_rip": other})
-    bench.card.port.set_admin(AdminStatus.DOWN)
+    bench.card.port.set_admin(PortAdminStatus.DOWN)
     assert not arrives(bench, {"rlid": 1})
 
 

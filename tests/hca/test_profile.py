@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from softhca.hca.caps import IMPLEMENTED, SELECTABLE, Capabilities
-from softhca.hca.profile import PAGES, PortType, ProfileError, load_profile, names
+from softhca.hca.profile import PAGES, ProfileError, load_profile, names
+from softhca.prm.hca_cap import PortType
 
 DEVICES = {
     "connectx-5-ib": 0x1017,
@@ -177,4 +178,26 @@ def test_a_profile_does_not_extend_itself(tmp_path: Path) -> None:
     path = tmp_path / "loop.toml"
     path.write_text(f'extends = "{path}"\n', encoding="utf-8")
     with pytest.raises(ProfileError, match="extends itself"):
+        load_profile(path)
+
+
+def test_files_that_the_parser_cannot_take(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text("a = " + "[" * 100_000, encoding="utf-8")
+    with pytest.raises(ProfileError, match=r"deep\.toml"):
+        load_profile(path)
+    path.write_text("a = " + "9" * 5000, encoding="utf-8")
+    with pytest.raises(ProfileError, match=r"deep\.toml"):
+        load_profile(path)
+
+
+def test_figures_that_the_device_cannot_do_without(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'extends = "connectx-6-ib"\n[capabilities.general]\nsource = "x"\ndevice_frequency_khz = 0\n', encoding="utf-8"
+    )
+    with pytest.raises(ProfileError, match="device_frequency_khz"):
+        load_profile(path)
+    path.write_text('extends = "connectx-6-ib"\n[port]\nsource = "x"\nmtu = 1500\n', encoding="utf-8")
+    with pytest.raises(ProfileError, match=r"256, 512, 1024, 2048, 4096 are allowed"):
         load_profile(path)

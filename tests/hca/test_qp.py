@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from softhca.hca.errors import CommandError
-from softhca.hca.qp import QpState, Service
 from softhca.prm.opcodes import Opcode
+from softhca.prm.qp import QpState, ServiceType
 from softhca.prm.syndromes import objects as syndromes
 from softhca.prm.syndromes.table import Syndrome
 from softhca.prm.wqe import WqeOpcode
@@ -172,9 +172,9 @@ def test_transition_is_refused_and_changes_nothing(
     assert bytes(bench.call(Opcode.QUERY_QP, qpn=queue.number).qpc) == before
 
 
-@pytest.mark.parametrize("service", [Service.QP0, Service.QP1, Service.REG_UMR])
-def test_special_qps_come_up(bench: Bench, service: Service) -> None:
-    context: dict[str, Any] = {"pd": 0, "rq_type": 3} if service is Service.REG_UMR else {}
+@pytest.mark.parametrize("service", [ServiceType.QP0, ServiceType.QP1, ServiceType.REG_UMR])
+def test_special_qps_come_up(bench: Bench, service: ServiceType) -> None:
+    context: dict[str, Any] = {"pd": 0, "rq_type": 3} if service is ServiceType.REG_UMR else {}
     queue = bench.qp(bench.cq(), st=service, **context)
     bench.to_init(queue, q_key=0x8001_0000)
     bench.call(Opcode.INIT2RTR_QP, qpn=queue.number, qpc={"mtu": 1, "log_msg_max": 8})

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from softhca.hca.mkey import RESERVED_LKEY
-from softhca.hca.qp import QpState
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
 from softhca.prm.opcodes import Opcode
+from softhca.prm.qp import QpState
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.bench import SECOND, Bench, Buffer, Completions, Queue, data, inline, remote

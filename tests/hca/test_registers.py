@@ -5,17 +5,28 @@ from __future__ import annotations
 import pytest
 
 from softhca.hca.command import COMMANDS, Stage
-from softhca.hca.port import AdminStatus, EventMode, PortEvent, PortState
 from softhca.hca.profile import names
-from softhca.hca.registers import READ, REGISTERS, WRITE
+from softhca.hca.registers import REGISTERS
 from softhca.prm.device_registers import HostEndiannessReg, NodeDescReg
-from softhca.prm.events import EventType
+from softhca.prm.events import EventType, PortChangeSubtype
+from softhca.prm.hca_vport import PortState
 from softhca.prm.opcodes import Opcode
-from softhca.prm.registers import PaosReg, PmlpReg, PmtuReg, PtysReg, PvlcReg
+from softhca.prm.registers import (
+    PaosReg,
+    PmlpReg,
+    PmtuReg,
+    PortAdminStatus,
+    PortEventMode,
+    PortOperStatus,
+    PtysReg,
+    PvlcReg,
+    RegisterAccess,
+)
 from softhca.prm.syndromes import Syndrome
 from softhca.prm.syndromes import ports as syndromes
 from tests.hca.ports_bench import ETH, IB, PortsBench
 
+READ, WRITE = RegisterAccess.READ, RegisterAccess.WRITE
 PMLP, PMTU, PTYS, PAOS, PVLC, NODE_DESC, HOST_ENDIANNESS = 0x5002, 0x5003, 0x5004, 0x5006, 0x500F, 0x6001, 0x7004
 PORT_REGISTERS = (PMLP, PMTU, PTYS, PAOS, PVLC)
 
@@ -104,36 +115,42 @@ def test_pmlp(ib: PortsBench) -> None:
 
 def test_paos(ib: PortsBench) -> None:
     paos = ib.register(PAOS, PaosReg, READ, local_port=1)
-    assert (paos.admin_status, paos.oper_status, paos.e) == (AdminStatus.UP, AdminStatus.UP, EventMode.ALWAYS)
+    assert (paos.admin_status, paos.oper_status, paos.e) == (
+        PortAdminStatus.UP,
+        PortOperStatus.UP,
+        PortEventMode.ALWAYS,
+    )
 
 
 @pytest.mark.requirement("C11")
 def test_a_port_goes_down_and_up_again(ib: PortsBench) -> None:
-    answer = ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=AdminStatus.DOWN, ase=1)
-    assert (answer.admin_status, answer.oper_status) == (AdminStatus.DOWN, AdminStatus.DOWN)
+    answer = ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=PortAdminStatus.DOWN, ase=1)
+    assert (answer.admin_status, answer.oper_status) == (PortAdminStatus.DOWN, PortOperStatus.DOWN)
     assert not ib.port.up
     ptys = ib.register(PTYS, PtysReg, READ, local_port=1, proto_mask=1)
     assert (ptys.ib_proto_oper, ptys.ib_link_width_oper) == (0, 0)
-    ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=AdminStatus.UP, ase=1)
+    ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=PortAdminStatus.UP, ase=1)
     assert ib.port.state is PortState.ACTIVE
     port_1 = bytes(8) + b"\x10" + bytes(19)
     assert ib.recorder.events == [
-        (EventType.PORT_CHANGE, port_1, PortEvent.DOWN),
-        (EventType.PORT_CHANGE, port_1, PortEvent.ACTIVE),
+        (EventType.PORT_CHANGE, port_1, PortChangeSubtype.DOWN),
+        (EventType.PORT_CHANGE, port_1, PortChangeSubtype.ACTIVE),
     ]
 
 
 def test_paos_changes_only_what_is_enabled(ib: PortsBench) -> None:
-    ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=AdminStatus.DOWN, e=EventMode.NONE)
-    assert (ib.port.admin, ib.port.event_mode) == (AdminStatus.UP, EventMode.ALWAYS)
-    ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=AdminStatus.UP, ase=1)
+    ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=PortAdminStatus.DOWN, e=PortEventMode.NONE)
+    assert (ib.port.admin, ib.port.event_mode) == (PortAdminStatus.UP, PortEventMode.ALWAYS)
+    ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=PortAdminStatus.UP, ase=1)
     assert ib.recorder.events == []
 
 
-@pytest.mark.parametrize(("mode", "events"), [(EventMode.NONE, 0), (EventMode.ONCE, 1), (EventMode.ALWAYS, 2)])
-def test_event_modes(ib: PortsBench, mode: EventMode, events: int) -> None:
+@pytest.mark.parametrize(
+    ("mode", "events"), [(PortEventMode.NONE, 0), (PortEventMode.ONCE, 1), (PortEventMode.ALWAYS, 2)]
+)
+def test_event_modes(ib: PortsBench, mode: PortEventMode, events: int) -> None:
     ib.register(PAOS, PaosReg, WRITE, local_port=1, ee=1, e=mode)
-    for status in (AdminStatus.DOWN, AdminStatus.UP):
+    for status in (PortAdminStatus.DOWN, PortAdminStatus.UP):
         ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=status, ase=1)
     assert len(ib.recorder.events) == events
 

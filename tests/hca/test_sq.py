@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softhca.hca.qp import QpState
+from softhca.hca.sq import BYTE_BUDGET
 from softhca.prm.cqe import CqeOpcode
+from softhca.prm.qp import QpState
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.bench import Bench, data, remote
 
@@ -71,3 +72,23 @@ def test_random_queue_memory_and_doorbell_records(sends: int, receives: int, rin
     bench.wait(1_000_000)
     if sends & 0xFFFF > 16:
         assert bench.state(left) == QpState.ERR
+
+
+@pytest.mark.requirement("G5")
+def test_a_pass_is_bounded_in_bytes() -> None:
+    bench = Bench()
+    cq = bench.cq(log_size=8)
+    queue = bench.qp(cq)
+    bench.connect(queue, queue)
+    memory = bench.memory(BYTE_BUDGET)
+    key = bench.mkey(memory)
+    for _ in range(4):
+        segments = remote(memory.iova, key), data(key, memory.iova, BYTE_BUDGET)
+        queue.post(WqeOpcode.RDMA_WRITE, *segments, ring=False)
+    bench.ring(queue.uar, 0x800, bytes(4) + (queue.number << 8).to_bytes(4, "big"), run=False)
+    for done in range(1, 5):
+        bench.card.engine.run(1)
+        assert bench.fn.qps.get(queue.number).sq_head == done
+    bench.run()
+    for _ in range(4):
+        cq.good(CqeOpcode.REQ)

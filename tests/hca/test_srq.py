@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from softhca.hca.errors import CommandError
-from softhca.hca.qp import QpState
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
 from softhca.prm.opcodes import Opcode
+from softhca.prm.qp import QpState
 from softhca.prm.srq import CreateRmpIn
 from softhca.prm.syndromes import objects as syndromes
 from softhca.prm.syndromes.table import Syndrome

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from softhca.hca.command import COMMANDS, Stage
-from softhca.hca.port import AdminStatus
-from softhca.hca.vport import ListType, VportAdmin
 from softhca.prm.opcodes import Opcode
+from softhca.prm.registers import PortAdminStatus
 from softhca.prm.syndromes import Syndrome
 from softhca.prm.syndromes import ports as syndromes
+from softhca.prm.vport import AllowedListType, VportAdminState
 from tests.hca.ports_bench import ETH, IB, PortsBench
 
 MAC = 0x02CA_7E00_0000
@@ -36,7 +36,7 @@ def vlans(*ids: int) -> bytes:
     return b"".join((number << 32).to_bytes(8, "big") for number in ids)
 
 
-def set_list(bench: PortsBench, kind: ListType, payload: bytes, *, size: int | None = None) -> None:
+def set_list(bench: PortsBench, kind: AllowedListType, payload: bytes, *, size: int | None = None) -> None:
     count = len(payload) // 8 if size is None else size
     bench.call(
         MODIFY,
@@ -49,14 +49,14 @@ def set_list(bench: PortsBench, kind: ListType, payload: bytes, *, size: int | N
 @pytest.mark.requirement("C11", "E6")
 def test_link_and_vport_are_two_conditions(ib: PortsBench) -> None:
     state = ib.call(Opcode.QUERY_VPORT_STATE)
-    assert (state.state, state.admin_state) == (1, VportAdmin.FOLLOW)
-    ib.call(Opcode.MODIFY_VPORT_STATE, admin_state=VportAdmin.DOWN)
+    assert (state.state, state.admin_state) == (1, VportAdminState.AUTO)
+    ib.call(Opcode.MODIFY_VPORT_STATE, admin_state=VportAdminState.DOWN)
     assert ib.call(Opcode.QUERY_VPORT_STATE).state == 0
     assert ib.port.up
-    ib.call(Opcode.MODIFY_VPORT_STATE, admin_state=VportAdmin.UP)
-    ib.port.set_admin(AdminStatus.DOWN)
+    ib.call(Opcode.MODIFY_VPORT_STATE, admin_state=VportAdminState.UP)
+    ib.port.set_admin(PortAdminStatus.DOWN)
     state = ib.call(Opcode.QUERY_VPORT_STATE)
-    assert (state.state, state.admin_state) == (0, VportAdmin.UP)
+    assert (state.state, state.admin_state) == (0, VportAdminState.UP)
 
 
 def test_a_vport_state_that_is_none(ib: PortsBench) -> None:
@@ -152,12 +152,12 @@ def test_a_reserved_bit_of_field_select(eth: PortsBench) -> None:
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
-        (ListType.UNICAST, macs(0x020000000001, 0x020000000002)),
-        (ListType.MULTICAST, macs(0x01005E000001, 0x333300000001, 0xFFFFFFFFFFFF)),
-        (ListType.VLAN, vlans(0, 1, 4095)),
+        (AllowedListType.UC, macs(0x020000000001, 0x020000000002)),
+        (AllowedListType.MC, macs(0x01005E000001, 0x333300000001, 0xFFFFFFFFFFFF)),
+        (AllowedListType.VLAN, vlans(0, 1, 4095)),
     ],
 )
-def test_lists(eth: PortsBench, kind: ListType, payload: bytes) -> None:
+def test_lists(eth: PortsBench, kind: AllowedListType, payload: bytes) -> None:
     set_list(eth, kind, payload)
     count = len(payload) // 8
     reply = eth.call(QUERY, room=0x110 + len(payload), allowed_list_type=kind)
@@ -179,27 +179,27 @@ def refused_list(bench: PortsBench, kind: int, payload: bytes, size: int) -> Syn
 @pytest.mark.parametrize(
     ("kind", "entry"),
     [
-        (ListType.UNICAST, 0),
-        (ListType.UNICAST, 0x01005E000001),
-        (ListType.UNICAST, 1 << 48),
-        (ListType.MULTICAST, 0x020000000001),
-        (ListType.VLAN, 4096 << 32),
-        (ListType.VLAN, 1),
+        (AllowedListType.UC, 0),
+        (AllowedListType.UC, 0x01005E000001),
+        (AllowedListType.UC, 1 << 48),
+        (AllowedListType.MC, 0x020000000001),
+        (AllowedListType.VLAN, 4096 << 32),
+        (AllowedListType.VLAN, 1),
     ],
 )
-def test_an_entry_of_another_kind(eth: PortsBench, kind: ListType, entry: int) -> None:
+def test_an_entry_of_another_kind(eth: PortsBench, kind: AllowedListType, entry: int) -> None:
     assert refused_list(eth, kind, entry.to_bytes(8, "big"), 1) is syndromes.BAD_LIST_ENTRY
 
 
-@pytest.mark.parametrize("kind", [ListType.UNICAST, ListType.MULTICAST])
-def test_a_list_is_bounded(eth: PortsBench, kind: ListType) -> None:
+@pytest.mark.parametrize("kind", [AllowedListType.UC, AllowedListType.MC])
+def test_a_list_is_bounded(eth: PortsBench, kind: AllowedListType) -> None:
     payload = macs(*(0x020000000000 + (kind << 40) + index + 1 for index in range(129)))
     assert refused_list(eth, kind, payload, 129) is syndromes.LIST_TOO_LONG
     set_list(eth, kind, payload[: 128 * 8])
 
 
 def test_a_list_that_the_message_does_not_hold(eth: PortsBench) -> None:
-    assert refused_list(eth, ListType.UNICAST, macs(0x020000000001), 2) is syndromes.LIST_SHORT
+    assert refused_list(eth, AllowedListType.UC, macs(0x020000000001), 2) is syndromes.LIST_SHORT
 
 
 @pytest.mark.parametrize("kind", [3, 7])

@@ -150,6 +150,7 @@ def test_a_shifted_part_of_a_c_integer_fails(header: Header) -> None:
 VALUES: list[tuple[type[IntEnum], str, dict[str, str]]] = [
     (opcodes.Opcode, "MLX5_CMD_OP_", {"TO_ERR_QP": "2ERR_QP", "TO_RST_QP": "2RST_QP", "QUERY_VUID": ""}),
     (events.EventType, "MLX5_EVENT_TYPE_", {}),
+    (events.PortChangeSubtype, "MLX5_PORT_CHANGE_SUBTYPE_", {}),
     (wqe.WqeOpcode, "MLX5_OPCODE_", {}),
     (cqe.CqeOpcode, "MLX5_CQE_", {"RESIZE_CQ": "", "NO_PACKET": ""}),
     (cqe.CqeSyndrome, "MLX5_CQE_SYNDROME_", {}),

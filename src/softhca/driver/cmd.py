@@ -20,9 +20,9 @@ from softhca.driver.errors import (
     SignatureError,
 )
 from softhca.driver.init_segment import QUEUE_BLOCK, InitSegment
-from softhca.driver.mailbox import INLINE, Mailbox, MailboxPool, xor8
+from softhca.driver.mailbox import Mailbox, MailboxPool
 from softhca.driver.memory import Buffer, Machine
-from softhca.prm.cmd import ENTRY_TYPE_PCIE, CmdLayout
+from softhca.prm.cmd import ENTRY_TYPE_PCIE, INLINE, CmdLayout, xor8
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
 

@@ -14,9 +14,6 @@ COMMAND_INTERFACE_REV = 5
 QUEUE_BLOCK = 4096
 """Bytes of the command queue's block (C4)."""
 
-_TIMER_HIGH = 0x1000
-_TIMER_LOW = 0x1004
-
 
 @dataclass(frozen=True)
 class Geometry:
@@ -57,11 +54,10 @@ class InitSegment:
     def read(self, name: str) -> int:
         """A field of the segment by its name."""
         field = InitialSeg.FIELDS[name]
-        word = self.read_word(BarOffset(field.bit // 32 * 4))
-        return word >> (32 - field.bit % 32 - field.width) & (1 << field.width) - 1
+        return self.read_word(BarOffset(field.word)) >> (32 - field.bit % 32 - field.width) & (1 << field.width) - 1
 
     def _offset(self, name: str) -> BarOffset:
-        return BarOffset(InitialSeg.FIELDS[name].bit // 32 * 4)
+        return BarOffset(InitialSeg.FIELDS[name].word)
 
     @property
     def firmware_version(self) -> str:
@@ -129,10 +125,10 @@ class InitSegment:
 
     def timer(self) -> int:
         """The internal timer in device ticks, read so that a wrap of the low word cannot tear it (E4)."""
-        high = self.read_word(BarOffset(_TIMER_HIGH))
+        high = self.read("internal_timer_h")
         while True:
-            low = self.read_word(BarOffset(_TIMER_LOW))
-            again = self.read_word(BarOffset(_TIMER_HIGH))
+            low = self.read("internal_timer_l")
+            again = self.read("internal_timer_h")
             if again == high:
                 return high << 32 | low
             high = again

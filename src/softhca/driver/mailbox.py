@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 from softhca.driver.memory import PAGE, Buffer, Machine
-from softhca.prm.cmd import CmdProtBlock
+from softhca.prm.cmd import INLINE, MAILBOX_DATA, CmdProtBlock, mailboxes, xor8
 
-INLINE = 16
-"""Bytes of a message that travel in the command entry."""
-DATA = 512
-"""Bytes of a message in one mailbox."""
 _STRIDE = 1024
 _CONTROL = slice(0x200, 0x23F)
 _CONTROL_BEFORE_SIGNATURE = slice(0x200, 0x23E)
-
-
-def blocks(length: int) -> int:
-    """How many mailboxes a message of `length` bytes takes beside its entry."""
-    return max(0, -(-(length - INLINE) // DATA))
-
-
-def xor8(data: bytes | bytearray | memoryview) -> int:
-    """XOR of all bytes."""
-    value = int.from_bytes(data, "little")
-    half = 4 << max(0, (len(data) - 1).bit_length())
-    while half >= 8:
-        value ^= value >> half
-        half >>= 1
-    return value & 0xFF
 
 
 class Mailbox:
@@ -41,7 +22,7 @@ class Mailbox:
     def __init__(self, iova: int, view: memoryview) -> None:
         self.iova = iova
         self._view = view
-        self.data = view[:DATA]
+        self.data = view[:MAILBOX_DATA]
         self.block = CmdProtBlock(view)
 
     def prepare(self, token: int, number: int, following: int, data: bytes) -> None:
@@ -77,14 +58,14 @@ class MailboxPool:
         Raises:
             MemoryError: the machine has no more memory.
         """
-        count = blocks(length)
+        count = mailboxes(length)
         while len(self._free) < count:
             self._grow()
         chain = [self._free.pop() for _ in range(count)]
         for number, box in enumerate(chain):
             following = chain[number + 1].iova if number + 1 < count else 0
-            start = INLINE + number * DATA
-            box.prepare(token, number, following, message[start : start + DATA])
+            start = INLINE + number * MAILBOX_DATA
+            box.prepare(token, number, following, message[start : start + MAILBOX_DATA])
         return chain
 
     def give_back(self, chain: list[Mailbox]) -> None:

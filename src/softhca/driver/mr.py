@@ -8,10 +8,9 @@ from enum import Flag, auto
 from softhca.driver.cmd import CommandChannel
 from softhca.driver.memory import Buffer, HcaAddress
 from softhca.driver.pd import ProtectionDomain
-from softhca.prm.mkey import AccessMode, CreateMkeyIn, CreateMkeyOut, DestroyMkeyIn, DestroyMkeyOut
+from softhca.prm.mkey import ANY_QP, AccessMode, CreateMkeyIn, CreateMkeyOut, DestroyMkeyIn, DestroyMkeyOut
 from softhca.prm.opcodes import Opcode
 
-ANY_QP = 0xFF_FFFF
 _LOG_PAGE = 12
 _KEY_BYTE = 0x5A
 

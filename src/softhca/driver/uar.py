@@ -6,14 +6,19 @@ from dataclasses import dataclass
 
 from softhca.bus import Device
 from softhca.driver.cmd import CommandChannel
-from softhca.driver.memory import PAGE, BarOffset
+from softhca.driver.memory import BarOffset
 from softhca.prm.opcodes import Opcode
-from softhca.prm.uar import AllocUarIn, AllocUarOut, DeallocUarIn, DeallocUarOut
-
-_CQ_ARM = 0x20
-_EQ_ARM = 0x40
-_EQ_UPDATE = 0x48
-_SEND = 0x800
+from softhca.prm.uar import (
+    CQ_ARM,
+    EQ_ARM,
+    EQ_UPDATE,
+    SEND_FIRST,
+    UAR_PAGE,
+    AllocUarIn,
+    AllocUarOut,
+    DeallocUarIn,
+    DeallocUarOut,
+)
 
 
 @dataclass(frozen=True)
@@ -38,16 +43,16 @@ class Uar:
         channel.execute(Opcode.DEALLOC_UAR, DeallocUarIn.new(uar=self.number), DeallocUarOut)
 
     def _write(self, at: int, data: bytes) -> None:
-        self.device.bar_write(0, BarOffset(self.number * PAGE + at), data)
+        self.device.bar_write(0, BarOffset(self.number * UAR_PAGE + at), data)
 
     def update_eq(self, eqn: int, consumer: int, *, arm: bool) -> None:
         """Tell the device how far an EQ was read, and ask for an interrupt at the next EQE when `arm`."""
-        self._write(_EQ_ARM if arm else _EQ_UPDATE, (eqn << 24 | consumer & 0xFF_FFFF).to_bytes(4, "big"))
+        self._write(EQ_ARM if arm else EQ_UPDATE, (eqn << 24 | consumer & 0xFF_FFFF).to_bytes(4, "big"))
 
     def arm_cq(self, command: int, cqn: int) -> None:
         """Ask for a completion event of a CQ; `command` is the word in its arm doorbell record."""
-        self._write(_CQ_ARM, (command << 32 | cqn).to_bytes(8, "big"))
+        self._write(CQ_ARM, (command << 32 | cqn).to_bytes(8, "big"))
 
     def ring_send(self, first: bytes | memoryview) -> None:
         """Send Doorbell: the first 8 bytes of the last posted WQE's control segment."""
-        self._write(_SEND, bytes(first))
+        self._write(SEND_FIRST, bytes(first))

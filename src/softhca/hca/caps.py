@@ -13,6 +13,7 @@ from softhca.prm.hca_cap import (
     AtomicCaps,
     CapType,
     CmdHcaCap,
+    CmdifChecksum,
     FlowTableNicCap,
     HcaCapUnion,
     OdpCap,
@@ -143,7 +144,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
 """
 
 INITIAL: Mapping[str, Mapping[str, int]] = {
-    "general": {"cmdif_checksum": 1},
+    "general": {"cmdif_checksum": CmdifChecksum.INITIAL_STATE},
     "roce": {"sw_r_roce_src_udp_port": 0},
 }
 """Current value before software selects one, where that is not the maximum."""
@@ -152,7 +153,7 @@ SELECTABLE: Mapping[str, Mapping[str, tuple[int, ...] | None]] = {
     "general": {
         "log_max_qp": None,
         "pkey_table_size": None,
-        "cmdif_checksum": (0, 3),
+        "cmdif_checksum": (CmdifChecksum.DISABLED, CmdifChecksum.ENABLED),
         "roce": (0, 1),
         "log_max_current_uc_list": None,
     },

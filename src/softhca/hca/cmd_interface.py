@@ -17,18 +17,10 @@ from softhca.bus import DmaFault, Iova
 from softhca.hca import pages
 from softhca.hca.command import COMMANDS, Command
 from softhca.hca.errors import CommandError, PagesLacking
-from softhca.hca.mailbox import (
-    INLINE,
-    MOST_BLOCKS,
-    DeliveryError,
-    blocks,
-    check_output_chain,
-    read_chain,
-    write_chain,
-    xor8,
-)
-from softhca.prm.cmd import ENTRY_TYPE_PCIE, CmdLayout
+from softhca.hca.mailbox import MOST_BLOCKS, DeliveryError, check_output_chain, read_chain, write_chain
+from softhca.prm.cmd import ENTRY_TYPE_PCIE, INLINE, CmdLayout, InputHeader, mailboxes, xor8
 from softhca.prm.events import EqeCmd, EventType
+from softhca.prm.hca_cap import CmdifChecksum
 from softhca.prm.init_segment import HealthSyndrome
 from softhca.prm.opcodes import Opcode
 from softhca.prm.status import DeliveryStatus
@@ -45,10 +37,6 @@ _ENTRY = Struct(">B3sIQ16s16xQIBxBB")
 _OUT, _SIGNATURE, _OWNER = 0x20, 0x3D, 0x3F
 _OWNED = 0x01
 _POINTER_ALIGNMENT = 0x1FF
-_HEADER = 8
-"""Shortest message: opcode and op_mod, or status and syndrome."""
-_CHECKSUM_ON = 3
-"""The capability cmdif_checksum: mailbox signatures are checked too."""
 
 
 class _Job:
@@ -101,6 +89,10 @@ class CommandInterface:
         self._slots = 0
         self._epoch = object()
         self._busy: set[int] = set()
+        self._rung: set[int] = set()
+        """Slots that wait for their task."""
+        self._posted: set[int] = set()
+        """Slots that have a task in the engine."""
         self._parked: dict[int, _Job] = {}
         self._reported = 0
         self.commands = 0
@@ -118,20 +110,21 @@ class CommandInterface:
 
     def stop(self) -> None:
         """Take no commands; nothing that was in flight touches memory any more."""
-        self._epoch = object()
-        self._busy.clear()
-        self._parked.clear()
-        self._reported = 0
+        self._forget()
         self._slots = 0
         self._queue = Iova(0)
+
+    def _forget(self) -> None:
+        self._epoch = object()
+        self._busy.clear()
+        self._rung.clear()
+        self._parked.clear()
+        self._reported = 0
 
     def place(self, address: int) -> None:
         """The queue lies here. What was in flight at another place is forgotten."""
         if address != self._queue:
-            self._epoch = object()
-            self._busy.clear()
-            self._parked.clear()
-            self._reported = 0
+            self._forget()
             self._queue = Iova(address)
 
     @property
@@ -153,14 +146,19 @@ class CommandInterface:
                     self.ignored += 1
                 else:
                     self._busy.add(slot)
-                    self._device.engine.post(partial(self._serve, slot, self._epoch))
+                    self._rung.add(slot)
+                    if slot not in self._posted:
+                        self._posted.add(slot)
+                        self._device.engine.post(partial(self._serve, slot))
             vector >>= 1
             slot += 1
 
-    def _serve(self, slot: int, epoch: object) -> None:
-        """Engine task: one submitted slot."""
-        if epoch is not self._epoch:
+    def _serve(self, slot: int) -> None:
+        """Engine task: one submitted slot. There is never more than one task for a slot, whatever the host writes."""
+        self._posted.discard(slot)
+        if slot not in self._rung:
             return
+        self._rung.discard(slot)
         job = self._fetch(slot)
         if job is None:
             self._busy.discard(slot)
@@ -189,7 +187,7 @@ class CommandInterface:
     def _drop(self, address: Iova) -> None:
         self.dropped += 1
         if self._device.config.bus_master:
-            log.warning("command entry at %#x cannot be accessed", address)
+            log.debug("command entry at %#x cannot be accessed", address)
             self._device.health.report(HealthSyndrome.ICM_FETCH_PCI_ERR)
 
     def _deliver(self, job: _Job) -> None:
@@ -208,12 +206,12 @@ class CommandInterface:
             raise DeliveryError(DeliveryStatus.RESERVED_NOT_ZERO)
         command = job.command
         known = command is None or command.takes_length(length)
-        if length < _HEADER or blocks(length) > MOST_BLOCKS or not known:
+        if length < InputHeader.SIZE or mailboxes(length) > MOST_BLOCKS or not known:
             raise DeliveryError(DeliveryStatus.INPUT_LEN_ERR)
-        least = _HEADER if command is None else command.least_output
-        if room < least or blocks(room) > MOST_BLOCKS:
+        least = InputHeader.SIZE if command is None else command.least_output
+        if room < least or mailboxes(room) > MOST_BLOCKS:
             raise DeliveryError(DeliveryStatus.OUTPUT_LEN_ERR)
-        signed = self._device.function.caps.general.cmdif_checksum == _CHECKSUM_ON
+        signed = self._device.function.caps.general.cmdif_checksum == CmdifChecksum.ENABLED
         job.message = inline[:length]
         if length > INLINE:
             if in_ptr & _POINTER_ALIGNMENT:

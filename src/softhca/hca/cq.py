@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Iova, Timer
-from softhca.hca.codec import codec
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
 from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
+from softhca.prm.codec import codec
 from softhca.prm.cq import (
     Cqc,
+    CqErrorSyndrome,
+    CqState,
+    CqStatus,
     CreateCqIn,
     CreateCqOut,
     DestroyCqIn,
     DestroyCqOut,
+    ModifyCqField,
     ModifyCqIn,
+    ModifyCqOperation,
     ModifyCqOut,
     QueryCqIn,
     QueryCqOut,
@@ -32,8 +36,7 @@ if TYPE_CHECKING:
     from softhca.hca.eq import Eq
     from softhca.hca.function import Function
 
-CQE_BYTES = 64
-_OWNER = CQE_BYTES - 1
+_OWNER = Cqe64.SIZE - 1
 _INDEX = 0xFF_FFFF
 """Counters of a CQ are 24 bits wide."""
 _CQE = codec(
@@ -50,31 +53,9 @@ _CQE = codec(
 )
 _ERROR_CQE = codec(ErrCqe, "srqn", "vendor_err_synd", "syndrome", "s_wqe_opcode_qpn", "wqe_counter", length=_OWNER)
 _COMPLETION = codec(EqeComp, "cqn")
-_PERIOD, _COUNT, _OVERRUN = 1, 2, 4
-"""Bits of modify_field_select."""
-
-
-class CqStatus(IntEnum):
-    """CQ context `status`."""
-
-    OK = 0x0
-    OVERFLOW = 0x9
-    WRITE_FAIL = 0xA
-
-
-class CqState(IntEnum):
-    """CQ context `st`: what notification it is armed for."""
-
-    SOLICITED = 0x6
-    ARMED = 0x9
-    FIRED = 0xA
-
-
-class CqError(IntEnum):
-    """Syndrome of a CQ error event."""
-
-    OVERRUN = 1
-    ACCESS = 2
+_MODIFIABLE = sum(ModifyCqField)
+_ARMED = CqState.NOTIFICATION_REQUEST_ARMED
+_SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
 
 
 class Cq(HcaObject):
@@ -167,18 +148,18 @@ class Cq(HcaObject):
         dma = self._fn.dma
         try:
             if self.producer - self.consumer >= self._size and not self._overrun_ignored and not self._room():
-                self._error(CqStatus.OVERFLOW, CqError.OVERRUN)
+                self._error(CqStatus.CQ_OVERFLOW, CqErrorSyndrome.CQ_OVERRUN)
                 return False
-            view = self._buffer.entry(dma, (self.producer & (self._size - 1)) * CQE_BYTES, CQE_BYTES)
+            view = self._buffer.entry(dma, (self.producer & (self._size - 1)) * Cqe64.SIZE, Cqe64.SIZE)
         except DmaFault:
-            self._error(CqStatus.WRITE_FAIL, CqError.ACCESS)
+            self._error(CqStatus.CQ_WRITE_FAIL, CqErrorSyndrome.CQ_ACCESS_VIOLATION_ERROR)
             return False
         view[:_OWNER] = body
         view[_OWNER] = op_own | self.producer >> self._log_size & 1
         if solicited:
             self._last_solicited = self.producer
         self.producer += 1
-        if self.state is CqState.ARMED or (self.state is CqState.SOLICITED and solicited):
+        if self.state is _ARMED or (self.state is _SOLICITED and solicited):
             self._notify()
         return True
 
@@ -205,12 +186,12 @@ class Cq(HcaObject):
             return
         unread = self._consumed(request & _INDEX)
         only_solicited = bool(request >> 24 & 1)
-        if only_solicited and self.state is CqState.ARMED and sn == self._armed_sn:
+        if only_solicited and self.state is _ARMED and sn == self._armed_sn:
             only_solicited = False  # the same event was asked for under the wider condition already
         if self.state is CqState.FIRED or sn != self._armed_sn:
             self._armed_from = self.consumer
         self._armed_sn = sn
-        self.state = CqState.SOLICITED if only_solicited else CqState.ARMED
+        self.state = _SOLICITED if only_solicited else _ARMED
         if self._last_solicited >= self.consumer if only_solicited else unread:
             self._notify()
 
@@ -232,7 +213,7 @@ class Cq(HcaObject):
         self._fired_sn = self._armed_sn
         self._eq.post(EventType.COMP, _COMPLETION.pack(self.number))
 
-    def _error(self, status: CqStatus, syndrome: CqError) -> None:
+    def _error(self, status: CqStatus, syndrome: CqErrorSyndrome) -> None:
         self.status = status
         self._fn.event(EventType.CQ_ERROR, EqeCqErr.pack(cqn=self.number, syndrome=syndrome))
 
@@ -288,7 +269,7 @@ def create_cq(fn: Function, request: CreateCqIn, reply: CreateCqOut) -> None:
     doorbell_record(context.dbr_addr)
     eq = fn.eqs.refer(context.c_eqn_or_apu_element)
     uar = fn.uars.refer(context.uar_page)
-    length = CQE_BYTES << context.log_cq_size
+    length = Cqe64.SIZE << context.log_cq_size
     buffer = QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)
     cq = Cq(fn, context, buffer, eq)
     reply.cqn = fn.cqs.add(cq)
@@ -309,18 +290,18 @@ def query_cq(fn: Function, request: QueryCqIn, reply: QueryCqOut) -> None:
     reply.pas.assign(cq.pages()[: len(reply.pas)])
 
 
-@command(Opcode.MODIFY_CQ, ModifyCqIn, ModifyCqOut, op_mods=(0, 1), partial="no resize (op_mod 1)")
+@command(Opcode.MODIFY_CQ, ModifyCqIn, ModifyCqOut, op_mods=tuple(ModifyCqOperation), partial="no resize (op_mod 1)")
 def modify_cq(fn: Function, request: ModifyCqIn, reply: ModifyCqOut) -> None:
     """Change the moderation of a CQ, or whether it ignores overruns."""
     cq = fn.cqs.get(request.cqn)
-    if request.op_mod:
+    if request.op_mod == ModifyCqOperation.RESIZE_CQ:
         raise CommandError(syndromes.CQ_RESIZE_UNSUPPORTED, f"CQ {cq.number:#x}: op_mod 1")
     select = request.modify_field_select_resize_field_select.modify_field_select.modify_field_select
-    if select & ~(_PERIOD | _COUNT | _OVERRUN):
-        raise CommandError(syndromes.CQ_FIELD_UNSUPPORTED, f"modify_field_select {select:#x}, allowed bits are 0x7")
+    if select & ~_MODIFIABLE:
+        raise CommandError(syndromes.CQ_FIELD_UNSUPPORTED, f"modify_field_select {select:#x}, allowed {_MODIFIABLE:#x}")
     context = request.cq_context
     cq.moderate(
-        period=context.cq_period if select & _PERIOD else None,
-        count=context.cq_max_count if select & _COUNT else None,
-        oi=bool(context.oi) if select & _OVERRUN else None,
+        period=context.cq_period if select & ModifyCqField.PERIOD else None,
+        count=context.cq_max_count if select & ModifyCqField.COUNT else None,
+        oi=bool(context.oi) if select & ModifyCqField.OVERRUN else None,
     )

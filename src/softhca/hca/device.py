@@ -30,12 +30,13 @@ from softhca.hca.lifecycle import Teardown
 from softhca.hca.port import Port
 from softhca.hca.profile import Profile
 from softhca.prm.init_segment import HealthSyndrome, NicInterface
+from softhca.prm.uar import UAR_PAGE
 
 BAR0_SIZE = 32 << 20
-UAR_PAGE = 4096
 MSIX_TABLE = SEGMENT_SIZE
 MSIX_PENDING = 0x3000
 _MSIX_ENTRY = 16
+MOST_TEARDOWNS = 4096
 MOST_VECTORS = (MSIX_PENDING - MSIX_TABLE) // _MSIX_ENTRY
 
 
@@ -60,7 +61,7 @@ class Hca(PciFunction):
         segment: the init segment.
         firmware: what the loaded image says; of a bad image the model's own figures, which nothing shows.
         ready: the firmware has started.
-        teardowns: a record for each DISABLE_HCA of the card's life.
+        teardowns: a record for each DISABLE_HCA of the card's life, the last :data:`MOST_TEARDOWNS` of them.
     """
 
     def __init__(self, engine: Engine, profile: Profile, *, flash: bytes | None = None, strict: bool = False) -> None:
@@ -86,6 +87,7 @@ class Hca(PciFunction):
         self.flash = firmware_flash.build(profile) if flash is None else flash
         self.firmware: Image = firmware_flash.load(firmware_flash.build(profile))
         self.ready = False
+        self._restarting = False
         self.teardowns: list[Teardown] = []
         self._msix = bytearray(MOST_VECTORS * _MSIX_ENTRY)
         self._frequency = int(profile.capabilities["general"]["device_frequency_khz"])
@@ -131,8 +133,13 @@ class Hca(PciFunction):
         self.firmware = image
         self.ready = True
         self.segment.reset(image)
-        self.health.start(image.major << 24 | (image.minor & 0xFF) << 16 | image.subminor, hardware)
+        self.health.start((image.major & 0xFF) << 24 | (image.minor & 0xFF) << 16 | image.subminor, hardware)
         self.commands.start(image.log_size, image.log_stride)
+
+    def note_teardown(self, teardown: Teardown) -> None:
+        """Keep the record of a DISABLE_HCA; a guest that never stops closing fills no memory by it."""
+        self.teardowns.append(teardown)
+        del self.teardowns[:-MOST_TEARDOWNS]
 
     # What the init segment acts on.
 
@@ -160,10 +167,12 @@ class Hca(PciFunction):
             return
         self.commands.stop()
         self.function.reset()
-        if interface == SW_RESET:
+        if interface == SW_RESET and not self._restarting:
+            self._restarting = True
             self.engine.post(self._restarted)
 
     def _restarted(self) -> None:
+        self._restarting = False
         if self.segment.nic_interface != SW_RESET:
             return  # another reset came first
         self.port.reset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
@@ -10,8 +9,19 @@ from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
 from softhca.hca.wq import QueueBuffer, page_list
-from softhca.prm.eq import CreateEqIn, CreateEqOut, DestroyEqIn, DestroyEqOut, Eqc, QueryEqIn, QueryEqOut
-from softhca.prm.events import EventType
+from softhca.prm.codec import codec
+from softhca.prm.eq import (
+    CreateEqIn,
+    CreateEqOut,
+    DestroyEqIn,
+    DestroyEqOut,
+    Eqc,
+    EqState,
+    EqStatus,
+    QueryEqIn,
+    QueryEqOut,
+)
+from softhca.prm.events import Eqe, EventType
 from softhca.prm.init_segment import HealthSyndrome
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
@@ -19,32 +29,10 @@ from softhca.prm.syndromes import objects as syndromes
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
-EQE_BYTES = 64
-_TYPE, _SUB_TYPE, _DATA, _OWNER = 1, 3, 32, 63
-_DATA_BYTES = 28
+_OWNER = Eqe.SIZE - 1
+_HEAD = codec(Eqe, "type", "sub_type", length=Eqe.FIELDS["data"].offset)
 _INDEX = 0xFF_FFFF
 """Counters of an EQ are 24 bits wide."""
-
-
-class EqStatus(IntEnum):
-    """EQ context `status`."""
-
-    OK = 0x0
-    OVERFLOW = 0x9
-    WRITE_FAILURE = 0xA
-
-
-_HEALTH = {
-    EqStatus.OVERFLOW: HealthSyndrome.ASYNCHRONOUS_EQ_BUF_OVERRUN,
-    EqStatus.WRITE_FAILURE: HealthSyndrome.EQ_IN_ERR,
-}
-
-
-class EqState(IntEnum):
-    """EQ context `st`."""
-
-    ARMED = 0x9
-    FIRED = 0xA
 
 
 class Eq(HcaObject):
@@ -80,8 +68,8 @@ class Eq(HcaObject):
         """Room of the context and its translation (bytes)."""
         return self._room
 
-    def post(self, kind: EventType, data: bytes, subtype: int = 0) -> None:
-        """Write an EQE; its owner byte last, alone. Raise the interrupt if the EQ is armed.
+    def post(self, kind: EventType, data: bytes, subtype: int = 0) -> bool:
+        """Write an EQE; its owner byte last, alone. Raise the interrupt if the EQ is armed. Tell whether it was written.
 
         Without room nothing is overwritten: the EQ goes into its error status and the device's health says so.
 
@@ -92,34 +80,32 @@ class Eq(HcaObject):
         """
         if self.status is not EqStatus.OK:
             self.lost += 1
-            return
+            return False
         if self.producer - self.consumer >= self._size and not self._overrun_ignored:
-            self._fail(EqStatus.OVERFLOW)
-            return
+            self._fail(HealthSyndrome.ASYNCHRONOUS_EQ_BUF_OVERRUN)
+            return False
         slot = self.producer & (self._size - 1)
         try:
-            view = self._buffer.entry(self._fn.dma, slot * EQE_BYTES, EQE_BYTES)
+            view = self._buffer.entry(self._fn.dma, slot * Eqe.SIZE, Eqe.SIZE)
         except DmaFault:
-            self._fail(EqStatus.WRITE_FAILURE)
-            return
-        eqe = bytearray(_OWNER)
-        eqe[_TYPE] = kind
-        eqe[_SUB_TYPE] = subtype
-        eqe[_DATA : _DATA + _DATA_BYTES] = data.ljust(_DATA_BYTES, b"\0")
-        view[:_OWNER] = eqe
+            self._fail(HealthSyndrome.EQ_IN_ERR)
+            return False
+        view[:_OWNER] = (_HEAD.pack(kind, subtype) + data).ljust(_OWNER, b"\0")
         view[_OWNER] = self.producer >> self._log_size & 1
         self.producer += 1
         if self.armed:
             self._fire()
+        return True
 
     def _fire(self) -> None:
         self.armed = False
         self._fn.device.interrupt(self.interrupt)
 
-    def _fail(self, status: EqStatus) -> None:
-        self.status = status
+    def _fail(self, why: HealthSyndrome) -> None:
+        """Write no more; the manual has one status for this, and the health syndrome says why."""
+        self.status = EqStatus.EQ_WRITE_FAILURE
         self.lost += 1
-        self._fn.device.health.report(_HEALTH[status], self.number)
+        self._fn.device.health.report(why, self.number)
 
     def update(self, counter: int, *, arm: bool) -> bool:
         """Take a consumer counter from a doorbell (24 bits); tell whether it is one that can be.
@@ -181,7 +167,7 @@ def create_eq(fn: Function, request: CreateEqIn, reply: CreateEqOut) -> None:
     if EventType.CMD in events:
         fn.device.commands.require_alone()
     uar = fn.uars.refer(context.uar_page)
-    length = EQE_BYTES << context.log_eq_size
+    length = Eqe.SIZE << context.log_eq_size
     buffer = QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)
     eq = Eq(fn, context, buffer, events)
     reply.eq_number = fn.eqs.add(eq)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
-from softhca.hca.port import Port, PortState
-from softhca.hca.vport import VportAdmin, own_vport
+from softhca.hca.port import Port
+from softhca.hca.vport import own_vport
 from softhca.prm.hca_vport import (
     ModifyHcaVportContextIn,
     ModifyHcaVportContextOut,
+    PortState,
     QueryHcaVportContextIn,
     QueryHcaVportContextOut,
     QueryHcaVportGidIn,
@@ -22,6 +23,7 @@ from softhca.prm.opcodes import Opcode
 from softhca.prm.smp import PortCapability
 from softhca.prm.syndromes import Syndrome
 from softhca.prm.syndromes import ports as syndromes
+from softhca.prm.vport import VportAdminState
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
@@ -65,7 +67,7 @@ def query_hca_vport_context(fn: Function, request: QueryHcaVportContextIn, reply
     context.has_smi = 1
     context.port_physical_state = port.physical_state
     context.port_state = port.state
-    context.vport_state = PortState.DOWN if fn.vport.admin is VportAdmin.DOWN else port.state
+    context.vport_state = PortState.DOWN if fn.vport.admin is VportAdminState.DOWN else port.state
     context.vport_state_policy = fn.vport.admin
     context.system_image_guid = context.port_guid = context.node_guid = port.guid
     context.cap_mask1 = port.capability_mask

@@ -8,25 +8,26 @@ from typing import Protocol
 
 from softhca.hca.flash import Image
 from softhca.hca.health import Health
-from softhca.prm.init_segment import InitialSeg, NicInterface
+from softhca.prm.init_segment import HealthBuffer, InitialSeg, NicInterface
 
 SEGMENT_SIZE = 0x2000
 """Bytes of BAR0 that belong to the segment; what is not a register there reads as zero."""
 
-QUEUE_HIGH = 0x10
-QUEUE_LOW = 0x14
-DOORBELL = 0x18
-HEALTH_BUFFER = 0x200
-_HEALTH_END = 0x240
-_TIMER = 0x1000
-CLEAR_INT = 0x100C
-_HEALTH_COUNTER = 0x1010
-_DYNAMIC_END = 0x1014
+QUEUE_HIGH = InitialSeg.FIELDS["cmdq_phy_addr_63_32"].word
+QUEUE_LOW = InitialSeg.FIELDS["cmdq_phy_addr_31_12"].word
+DOORBELL = InitialSeg.FIELDS["command_doorbell_vector"].word
+_INITIALIZING = InitialSeg.FIELDS["initializing"]
+HEALTH_BUFFER = InitialSeg.FIELDS["health_buffer"].offset
+_HEALTH_END = HEALTH_BUFFER + HealthBuffer.SIZE
+_TIMER = InitialSeg.FIELDS["internal_timer_h"].word
+CLEAR_INT = InitialSeg.FIELDS["clear_int"].word
+_HEALTH_COUNTER = InitialSeg.FIELDS["health_counter"].word
+_DYNAMIC_END = _HEALTH_COUNTER + 4
 
 _WORD = Struct(">I")
 _TIMER_WORDS = Struct(">Q")
 _WORD_MASK = 0xFFFF_FFFF
-_ADDRESS_BITS = 0xFFFF_F000
+_ADDRESS_BITS = InitialSeg.FIELDS["cmdq_phy_addr_31_12"].mask
 _NIC_SHIFT, _NIC_MASK = 8, 0x7
 FULL_DRIVER_AND_DISABLED = 0b011
 """nic_interface_supported: a bit for each of full driver, disabled, no DRAM."""
@@ -104,8 +105,7 @@ class InitSegment:
         self._high = 0
         view = self._view
         if image is None:
-            view.initializing = 1
-            _WORD.pack_into(self._image, 0x1FC, 1 << 31 | InitializingState.ABORTED << 16)
+            _WORD.pack_into(self._image, _INITIALIZING.word, _INITIALIZING.mask | InitializingState.ABORTED << 16)
             return
         view.fw_rev_major = image.major
         view.fw_rev_minor = image.minor

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.hca_vport import gid_table_length, pkey_table_length
-from softhca.hca.port import IB_MTUS, LINK_LOCAL_PREFIX, Port, highest_bit
+from softhca.hca.port import LINK_LOCAL_PREFIX, Port, highest_bit
+from softhca.hca.profile import IB_MTUS
+from softhca.prm.hca_vport import PhysicalState
 from softhca.prm.mad import MadIfcIn, MadIfcOut
 from softhca.prm.opcodes import Opcode
 from softhca.prm.smp import (
@@ -36,7 +38,6 @@ IGNORE_KEYS = (0, 1, 2, 3)
 _BASE_VERSION = 1
 _CLASS_VERSION = 1
 _CHANNEL_ADAPTER = 1
-_POLLING = 2
 _LANES_TO_CODE = {1: 1, 2: 2, 4: 3, 8: 4, 15: 5}
 """Virtual lanes of PVLC, as PortInfo.VLCap says them."""
 _GUIDS_IN_BLOCK = 8
@@ -105,7 +106,7 @@ def _port_info(fn: Function, modifier: int) -> bytes:
         link_speed_supported=basic,
         port_state=port.state,
         port_physical_state=port.physical_state,
-        link_down_default_state=_POLLING,
+        link_down_default_state=PhysicalState.POLLING,
         link_speed_active=active_basic or (highest_bit(basic) if port.up else 0),
         link_speed_enabled=basic,
         neighbor_mtu=_mtu(port.mtu),

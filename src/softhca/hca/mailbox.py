@@ -5,11 +5,9 @@ from __future__ import annotations
 from struct import Struct
 
 from softhca.bus import DmaFault, DmaSpace, Iova
-from softhca.prm.cmd import MAILBOX_DATA, CmdProtBlock
+from softhca.prm.cmd import INLINE, MAILBOX_DATA, CmdProtBlock, mailboxes, xor8
 from softhca.prm.status import DeliveryStatus
 
-INLINE = 16
-"""Bytes of a message that lie in the entry."""
 BLOCK = CmdProtBlock.SIZE
 MOST_BLOCKS = 16384
 """Longest chain that is followed: a message of 8 MiB."""
@@ -30,21 +28,6 @@ class DeliveryError(Exception):
         self.status = status
 
 
-def xor8(data: bytes | bytearray | memoryview) -> int:
-    """XOR of all bytes."""
-    folded = int.from_bytes(data, "big")
-    shift = 4 << (len(data) - 1).bit_length() if len(data) > 1 else 0
-    while shift >= 8:
-        folded ^= folded >> shift
-        shift >>= 1
-    return folded & 0xFF
-
-
-def blocks(length: int) -> int:
-    """Mailboxes that a message of `length` bytes takes."""
-    return -(-(length - INLINE) // MAILBOX_DATA) if length > INLINE else 0
-
-
 def read_chain(dma: DmaSpace, pointer: int, length: int, token: int, *, signed: bool) -> bytes:
     """The part of an input message that lies in mailboxes, read once.
 
@@ -58,7 +41,7 @@ def read_chain(dma: DmaSpace, pointer: int, length: int, token: int, *, signed: 
     Raises:
         DeliveryError: the chain is malformed.
     """
-    count = blocks(length)
+    count = mailboxes(length)
     parts = []
     for number in range(count):
         block = _read(dma, pointer, 0, BLOCK, DeliveryStatus.BAD_INPUT_POINTER)
@@ -79,7 +62,7 @@ def check_output_chain(dma: DmaSpace, pointer: int, room: int, token: int, *, si
         DeliveryError: the chain is malformed, or cannot be written.
     """
     bad = DeliveryStatus.BAD_OUTPUT_POINTER
-    count = blocks(room)
+    count = mailboxes(room)
     chain = []
     for number in range(count):
         if not pointer:

@@ -13,6 +13,8 @@ from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
 from softhca.hca.wq import MTT_BYTES, page_list
 from softhca.prm.mkey import (
+    ANY_QP,
+    AccessMode,
     CreateMkeyIn,
     CreateMkeyOut,
     DestroyMkeyIn,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 ADDRESS_END = 1 << 64
-ANY_QP = 0xFF_FFFF
 RESERVED_LKEY = 0x0000_0200
 """The reserved lkey: DMA addresses themselves, for QPs whose context has rlky set, and locally alone."""
 _MIN_LOG_PAGE, _MAX_LOG_PAGE = 12, 31
@@ -39,13 +40,6 @@ _OCTWORD = 16
 
 Span = tuple[int, int]
 """IOVA and length (bytes) of memory behind a key."""
-
-
-class AccessMode(IntEnum):
-    """How a key translates."""
-
-    PA = 0
-    MTT = 1
 
 
 class Right(IntEnum):

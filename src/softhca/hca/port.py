@@ -3,56 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 
-from softhca.hca.profile import PortType, Profile
-from softhca.prm.events import EqePortState, EventType
+from softhca.hca.profile import IB_MTUS, Profile
+from softhca.prm.events import EqePortState, EventType, PortChangeSubtype
+from softhca.prm.hca_cap import PortType
+from softhca.prm.hca_vport import PhysicalState, PortState
+from softhca.prm.registers import PortAdminStatus, PortEventMode
 from softhca.prm.smp import PortCapability
 
-IB_MTUS = (256, 512, 1024, 2048, 4096)
 ETHERNET_MIN_MTU = 68
 LINK_LOCAL_PREFIX = 0xFE80_0000_0000_0000
 DEFAULT_PKEY = 0xFFFF
 NODE_DESCRIPTION_BYTES = 64
-
-
-class AdminStatus(IntEnum):
-    """PAOS admin_status and oper_status."""
-
-    UP = 1
-    DOWN = 2
-
-
-class PortState(IntEnum):
-    """Logical state of an InfiniBand port (PortInfo.PortState)."""
-
-    DOWN = 1
-    INIT = 2
-    ARMED = 3
-    ACTIVE = 4
-
-
-class PhysicalState(IntEnum):
-    """Physical state of a port (PortInfo.PortPhysicalState)."""
-
-    POLLING = 2
-    DISABLED = 3
-    LINK_UP = 5
-
-
-class EventMode(IntEnum):
-    """PAOS `e`: when a change of the operational state raises an event."""
-
-    NONE = 0
-    ALWAYS = 1
-    ONCE = 2
-
-
-class PortEvent(IntEnum):
-    """Sub-type of a port change event."""
-
-    DOWN = 1
-    ACTIVE = 4
 
 
 class Port:
@@ -103,8 +65,8 @@ class Port:
         self.pkeys = [DEFAULT_PKEY]
         text = f"softhca {self._profile.name}".encode("ascii", "replace")
         self.node_description = text[:NODE_DESCRIPTION_BYTES].ljust(NODE_DESCRIPTION_BYTES, b"\0")
-        self.admin = AdminStatus.UP
-        self.event_mode = EventMode.ALWAYS
+        self.admin = PortAdminStatus.UP
+        self.event_mode = PortEventMode.ALWAYS
         self.mtu = self.figures.mtu
         self.capability_mask = PortCapability.SYSTEM_IMAGE_GUID | PortCapability.EXTENDED_SPEEDS
 
@@ -116,7 +78,7 @@ class Port:
     @property
     def up(self) -> bool:
         """Whether the link is up."""
-        return self.admin is AdminStatus.UP
+        return self.admin is PortAdminStatus.UP
 
     @property
     def state(self) -> PortState:
@@ -170,17 +132,17 @@ class Port:
         """An entry of the P_Key table (16 bits)."""
         return self.pkeys[index] if index < len(self.pkeys) else 0
 
-    def set_admin(self, admin: AdminStatus) -> None:
+    def set_admin(self, admin: PortAdminStatus) -> None:
         """Want the port up or down; a change of the link raises a port change event as `event_mode` says."""
         if admin is self.admin:
             return
         self.admin = admin
-        if self.event_mode is EventMode.NONE:
+        if self.event_mode is PortEventMode.NONE:
             return
-        if self.event_mode is EventMode.ONCE:
-            self.event_mode = EventMode.NONE
+        if self.event_mode is PortEventMode.ONCE:
+            self.event_mode = PortEventMode.NONE
         if self.on_event is not None:
-            event = PortEvent.ACTIVE if self.up else PortEvent.DOWN
+            event = PortChangeSubtype.ACTIVE if self.up else PortChangeSubtype.DOWN
             self.on_event(EventType.PORT_CHANGE, EqePortState.pack(port=self.number << 4), event)
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
 from softhca.prm import hca_cap
+from softhca.prm.hca_cap import PortType
 from softhca.prm.layout import Layout, LayoutError
 
+IB_MTUS = (256, 512, 1024, 2048, 4096)
+"""Bytes; the order is that of their codes."""
 FOLDER = Path(__file__).with_name("profiles")
 DEFAULT = "connectx-6-ib"
 
@@ -35,13 +37,6 @@ Figures = Mapping[str, Any]
 
 class ProfileError(ValueError):
     """A profile cannot be used: the message names the file, the key, and what is allowed."""
-
-
-class PortType(IntEnum):
-    """The capability `port_type`: what the port's link layer is."""
-
-    IB = 0
-    ETH = 1
 
 
 @dataclass(frozen=True)
@@ -245,8 +240,8 @@ RANGES: dict[str, tuple[int, int]] = {
     "port.mtu": (256, 0xFFFF),
     "port.vl_hw_cap": (1, 15),
     "port.lanes": (1, 4),
-    "pages.boot": (0, 1 << 20),
-    "pages.init": (0, 1 << 20),
+    "pages.boot": (0, 1 << 16),
+    "pages.init": (0, 1 << 15),
     "command_queue.log_size": (0, 5),
     "command_queue.log_stride": (6, 12),
 }
@@ -301,7 +296,7 @@ def _read(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
         raise ProfileError(f"{path}: key extends: the profile extends itself")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also a number or a nesting that tomllib cannot take
         raise ProfileError(f"{path}: {error}") from error
     base = table.pop("extends", None)
     if base is None:
@@ -400,6 +395,10 @@ def _consistent(path: Path, profile: Profile) -> Profile:
     board = profile.firmware.board_id
     if not board.isascii() or not 1 <= len(board) <= 16:
         raise ProfileError(f"{path}: firmware.board_id = {board!r}: 1 to 16 ASCII characters are allowed")
+    if port.port_type is PortType.IB and not {port.mtu, port.max_mtu} <= set(IB_MTUS):
+        raise ProfileError(f"{path}: port.mtu, port.max_mtu of an ib port: {', '.join(map(str, IB_MTUS))} are allowed")
+    if not profile.capabilities["general"].get("device_frequency_khz"):
+        raise ProfileError(f"{path}: capabilities.general: the key device_frequency_khz is missing, or 0")
     claimed = profile.capabilities["general"].get("port_type")
     if claimed != port.port_type:
         raise ProfileError(f"{path}: capabilities.general.port_type = {claimed}: port.type says {port.type}")

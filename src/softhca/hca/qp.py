@@ -9,26 +9,38 @@ from softhca.hca import qp_transitions
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
-from softhca.hca.qp_context import WQEBB, Qp, QpState, RqType, Service
+from softhca.hca.qp_context import RQ_TYPES, SERVICES, Qp
 from softhca.hca.sq import work
 from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
 from softhca.prm.opcodes import Opcode
-from softhca.prm.qp import CreateQpIn, CreateQpOut, DestroyQpIn, DestroyQpOut, Qpc, QueryQpIn, QueryQpOut
+from softhca.prm.qp import (
+    CreateQpIn,
+    CreateQpOut,
+    DestroyQpIn,
+    DestroyQpOut,
+    Qpc,
+    QueryQpIn,
+    QueryQpOut,
+    RqType,
+    ServiceType,
+)
 from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.wqe import WQEBB
 
 if TYPE_CHECKING:
     from softhca.hca.cq import Cq
     from softhca.hca.function import Function
 
-__all__ = ["Qp", "QpState", "Service", "qp_transitions"]
+__all__ = ["Qp", "qp_transitions"]
 
 
 def _check_features(request: CreateQpIn, qpc: Qpc) -> None:
-    if qpc.st not in set(Service):
-        allowed = ", ".join(f"{item.value:#x} ({item.name})" for item in Service)
+    if qpc.st not in SERVICES:
+        allowed = ", ".join(f"{item.value:#x} ({item.name})" for item in SERVICES)
         raise CommandError(syndromes.SERVICE_UNSUPPORTED, f"st {qpc.st:#x}, allowed are {allowed}")
-    if qpc.rq_type not in set(RqType):
-        raise CommandError(syndromes.RQ_TYPE_INVALID, f"rq_type {qpc.rq_type}, allowed are 0, 1, 3")
+    if qpc.rq_type not in RQ_TYPES:
+        allowed = ", ".join(f"{item.value} ({item.name})" for item in RQ_TYPES)
+        raise CommandError(syndromes.RQ_TYPE_INVALID, f"rq_type {qpc.rq_type}, allowed are {allowed}")
     if request.wq_umem_valid or qpc.dbr_umem_valid:
         raise CommandError(syndromes.UMEM_UNSUPPORTED, "QP: wq_umem_valid, dbr_umem_valid")
     for name in ("wq_signature", "cd_master", "cd_slave_send", "cd_slave_receive", "ulp_stateless_offload_mode"):
@@ -41,7 +53,7 @@ def _check_features(request: CreateQpIn, qpc: Qpc) -> None:
 def _buffer(fn: Function, request: CreateQpIn, qpc: Qpc) -> QueueBuffer:
     """The receive queue, then the send queue, in one buffer."""
     limit = fn.caps.general.log_max_qp_sz
-    own = qpc.rq_type == RqType.OWN
+    own = qpc.rq_type == RqType.NON_ZERO_RQ
     for name, size in (("log_sq_size", qpc.log_sq_size), ("log_rq_size", qpc.log_rq_size if own else 0)):
         if size > limit:
             raise CommandError(syndromes.BAD_QUEUE_SIZE, f"{name} {size}, allowed up to {limit}")
@@ -69,11 +81,11 @@ def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
     _check_features(request, qpc)
     buffer = _buffer(fn, request, qpc)
     uses: list[HcaObject] = [fn.uars.refer(qpc.uar_page)]
-    if qpc.st != Service.REG_UMR:  # such a QP has no PD: it works on keys by their index
+    if qpc.st != ServiceType.REG_UMR:  # such a QP has no PD: it works on keys by their index
         uses.append(fn.pds.refer(qpc.pd))
     send_cq = _cq(fn, qpc.cqn_snd, needed=not qpc.no_sq)
-    recv_cq = _cq(fn, qpc.cqn_rcv, needed=qpc.rq_type != RqType.NONE)
-    pool = fn.receive_pools.refer(qpc.srqn_rmpn_xrqn) if qpc.rq_type == RqType.POOL else None
+    recv_cq = _cq(fn, qpc.cqn_rcv, needed=qpc.rq_type != RqType.ZERO_LEN_RQ)
+    pool = fn.receive_pools.refer(qpc.srqn_rmpn_xrqn) if qpc.rq_type == RqType.SRQ_RQ else None
     if pool is not None and pool.pd != qpc.pd:
         raise CommandError(syndromes.POOL_PD_MISMATCH, f"QP PD {qpc.pd:#x}, SRQ {pool.number:#x} PD {pool.pd:#x}")
     qp = Qp(fn, qpc, buffer, send_cq=send_cq, recv_cq=recv_cq, pool=pool, work=work)

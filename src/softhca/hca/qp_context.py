@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.bus import Iova, Timer
@@ -11,14 +10,13 @@ from softhca.hca.mkey import KeyUser
 from softhca.hca.objects import HcaObject
 from softhca.hca.wq import QueueBuffer, fetch
 from softhca.prm.events import EqeQpSrq, EventType
-from softhca.prm.qp import Ads, Qpc
+from softhca.prm.qp import Ads, Qpc, QpState, RqType, ServiceType
 
 if TYPE_CHECKING:
     from softhca.hca.cq import Cq
     from softhca.hca.function import Function
     from softhca.hca.srq import ReceivePool
 
-WQEBB = 64
 VERSION_0_INDEX = 0xFF_FFFF
 """This user index asks for CQEs of version 0."""
 _COUNTER = 0xFFFF
@@ -26,35 +24,10 @@ _RECEIVE_WORD, _SEND_WORD = 0, 4
 """Words of the doorbell record (bytes)."""
 
 
-class QpState(IntEnum):
-    """QP context `state`."""
-
-    RST = 0
-    INIT = 1
-    RTR = 2
-    RTS = 3
-    SQER = 4
-    SQD = 5
-    ERR = 6
-
-
-class Service(IntEnum):
-    """QP context `st`: the transport service, as far as the device has it."""
-
-    RC = 0x0
-    QP0 = 0x7
-    QP1 = 0x8
-    REG_UMR = 0xC
-
-
-class RqType(IntEnum):
-    """QP context `rq_type`."""
-
-    OWN = 0
-    POOL = 1
-    NONE = 3
-
-
+SERVICES = (ServiceType.RC, ServiceType.QP0, ServiceType.QP1, ServiceType.REG_UMR)
+"""The transport services that the device has."""
+RQ_TYPES = (RqType.NON_ZERO_RQ, RqType.SRQ_RQ, RqType.ZERO_LEN_RQ)
+"""Where its receive work requests may come from: the QP's own queue, a receive pool, nowhere."""
 RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD))
 """States in which requests of the peer are taken."""
 UNLIMITED_RETRIES = 7
@@ -123,12 +96,12 @@ class Qp(HcaObject):
         self.pool = pool
         self._work = work
         self._scheduled = False
-        self.service = Service(context.st)
+        self.service = ServiceType(context.st)
         self.state = QpState.RST
         self.pd = context.pd
         self.uar = context.uar_page
         self.record = Iova(context.dbr_addr)
-        self.rq_size = 1 << context.log_rq_size if context.rq_type == RqType.OWN else 0
+        self.rq_size = 1 << context.log_rq_size if context.rq_type == RqType.NON_ZERO_RQ else 0
         self.rq_stride = 16 << context.log_rq_stride
         self.sq_offset = self.rq_size * self.rq_stride
         self.sq_size = 0 if context.no_sq else 1 << context.log_sq_size

@@ -7,12 +7,11 @@ opt_param_mask is set. All else in the context is ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntFlag
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
-from softhca.hca.qp_context import Qp, QpState, Service
+from softhca.hca.qp_context import Qp
 from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import (
     Ads,
@@ -20,17 +19,22 @@ from softhca.prm.qp import (
     Init2initQpOut,
     Init2rtrQpIn,
     Init2rtrQpOut,
+    Mtu,
+    OptParam,
+    PathMigration,
     Qp2errIn,
     Qp2errOut,
     Qp2rstIn,
     Qp2rstOut,
     Qpc,
+    QpState,
     Rst2initQpIn,
     Rst2initQpOut,
     Rtr2rtsQpIn,
     Rtr2rtsQpOut,
     Rts2rtsQpIn,
     Rts2rtsQpOut,
+    ServiceType,
     Sqd2rtsQpIn,
     Sqd2rtsQpOut,
     Sqerr2rtsQpIn,
@@ -41,24 +45,9 @@ from softhca.prm.syndromes import objects as syndromes
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
-_MIGRATED = 3
-_MTUS = range(1, 6)
+_MTUS = range(Mtu.BYTES_256, Mtu.BYTES_4K + 1)
 _PKEYS = 128
 """pkey_table_size 0; each step doubles it."""
-
-
-class OptParam(IntFlag):
-    """Bits of opt_param_mask that some transition allows."""
-
-    RRE = 1 << 1
-    RAE = 1 << 2
-    RWE = 1 << 3
-    PKEY_INDEX = 1 << 4
-    Q_KEY = 1 << 5
-    RNR_TIMEOUT = 1 << 6
-    PM_STATE = 1 << 10
-    LAG_TX_AFF = 1 << 15
-    PRI_PORT = 1 << 16
 
 
 _RIGHTS = OptParam.RRE | OptParam.RAE | OptParam.RWE
@@ -123,8 +112,8 @@ def _check_options(fn: Function, given: Qpc, mask: OptParam) -> None:
         _check_port(fn, given.primary_address_path)
     if OptParam.PKEY_INDEX in mask:
         _check_pkey(fn, given.primary_address_path)
-    if OptParam.PM_STATE in mask and given.pm_state != _MIGRATED:
-        raise CommandError(syndromes.PATH_MIGRATION_UNSUPPORTED, f"pm_state {given.pm_state}, allowed is {_MIGRATED}")
+    if OptParam.PM_STATE in mask and given.pm_state != PathMigration.MIGRATED:
+        raise CommandError(syndromes.PATH_MIGRATION_UNSUPPORTED, f"pm_state {given.pm_state}, allowed is 3 (MIGRATED)")
 
 
 def _check_required(fn: Function, given: Qpc, names: tuple[str, ...]) -> None:
@@ -171,7 +160,7 @@ def _move(fn: Function, transition: Transition, qpn: int, mask: int, given: Qpc)
             f"QP {qpn:#x} is in {qp.state.name}, {transition.opcode.name} needs "
             f"{' or '.join(state.name for state in sorted(transition.sources))}",
         )
-    connected = qp.service is Service.RC
+    connected = qp.service is ServiceType.RC
     allowed = transition.connected if connected else transition.datagram
     if mask & ~int(allowed):
         raise CommandError(

@@ -11,25 +11,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.hca import rq
-from softhca.hca.codec import codec
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyUser, KeyViolation, Right
 from softhca.hca.path import peer_of
-from softhca.hca.qp_context import RECEIVING, Qp, Service
-from softhca.hca.rq import WHOLE, QueueBroken
+from softhca.hca.qp_context import RECEIVING, Qp
+from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
+from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
+from softhca.prm.qp import ServiceType
 from softhca.prm.syndromes.completion import VendorSyndrome
-from softhca.prm.wqe import SEGMENT, WqeDataSeg, WqeOpcode, WqeRaddrSeg
+from softhca.prm.wqe import SEGMENT, WqeInlineSeg, WqeOpcode, WqeRaddrSeg
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
-_DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
 _REMOTE = codec(WqeRaddrSeg, "raddr", "rkey")
-_INLINE = 1 << 31
-_INLINE_COUNT = 0x3FF
-_COUNT = 0x7FFF_FFFF
+_INLINE = WqeInlineSeg.FIELDS["inline_"].mask
+_INLINE_COUNT = WqeInlineSeg.FIELDS["byte_count"].mask
 _PSN = 0xFF_FFFF
 
 RNR_NANOSECONDS = (
@@ -103,9 +102,9 @@ def segments(body: bytes, at: int) -> list[bytes | Pointer]:
     """
     found: list[bytes | Pointer] = []
     while at < len(body):
-        count, key, address = _DATA.unpack_from(body, at)
+        count, key, address = DATA.unpack_from(body, at)
         if not count & _INLINE:
-            found.append(Pointer(key, address, count & _COUNT or WHOLE))
+            found.append(Pointer(key, address, count & COUNT or WHOLE))
             at += SEGMENT
             continue
         end = at + 4 + (count & _INLINE_COUNT)
@@ -188,7 +187,7 @@ def _responder(fn: Function, qp: Qp) -> Qp:
     peer = peer_of(fn, qp)
     if (
         peer is None
-        or peer.service is not Service.RC
+        or peer.service is not ServiceType.RC
         or peer.state not in RECEIVING
         or peer_of(peer.fn, peer) is not qp
     ):

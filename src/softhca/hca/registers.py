@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
-from softhca.hca.port import AdminStatus, EventMode, Port
+from softhca.hca.port import Port
 from softhca.prm.device_registers import HostEndiannessReg, NodeDescReg
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
@@ -18,18 +18,22 @@ from softhca.prm.registers import (
     PaosReg,
     PmlpReg,
     PmtuReg,
+    PortAdminStatus,
+    PortEventMode,
+    PortOperStatus,
+    ProtoMask,
     PtysReg,
     PvlcReg,
+    RegisterAccess,
+    RegisterId,
 )
 from softhca.prm.syndromes import ports as syndromes
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
-WRITE, READ = 0, 1
-"""op_mod."""
-_PROTOCOL_IB = 1
-_PROTOCOL_ETHERNET = 4
+ADMIN_STATUSES = (PortAdminStatus.UP, PortAdminStatus.DOWN)
+"""What of PAOS admin_status can be set."""
 _ENDIANNESS = (0x00, 0x80)
 
 R = TypeVar("R", bound=Layout)
@@ -42,15 +46,13 @@ class Register:
     """A register.
 
     Attributes:
-        number: its id; not a BAR offset.
-        name: as the manual has it.
+        id: its number; not a BAR offset.
         layout: its fields; the payload has exactly its size.
         read, write: handlers, or None when that cannot be done.
         partial: what of the manual's register is missing, or "".
     """
 
-    number: int
-    name: str
+    id: RegisterId
     layout: type[Layout]
     read: Handler[Any] | None
     write: Handler[Any] | None
@@ -88,7 +90,7 @@ def _read_ptys(fn: Function, register: PtysReg) -> None:
     port = _port(fn, register.local_port)
     if register.plane_ind:
         raise CommandError(syndromes.BAD_PLANE, f"plane_ind {register.plane_ind}, allowed is 0")
-    if not register.proto_mask & (_PROTOCOL_IB if port.infiniband else _PROTOCOL_ETHERNET):
+    if not register.proto_mask & (ProtoMask.IB if port.infiniband else ProtoMask.EN):
         raise CommandError(syndromes.WRONG_PROTOCOL, f"proto_mask {register.proto_mask}, port is {port.kind.name}")
     figures = port.figures
     register.data_rate_oper = figures.data_rate if port.up else 0
@@ -131,7 +133,7 @@ def _read_paos(fn: Function, register: PaosReg) -> None:
     port = _port(fn, register.local_port)
     _swid(register)
     register.admin_status = port.admin
-    register.oper_status = AdminStatus.UP if port.up else AdminStatus.DOWN
+    register.oper_status = PortOperStatus.UP if port.up else PortOperStatus.DOWN
     register.e = port.event_mode
 
 
@@ -139,14 +141,14 @@ def _write_paos(fn: Function, register: PaosReg) -> None:
     """Set what is enabled: admin_status by ase, the event mode by ee."""
     port = _port(fn, register.local_port)
     _swid(register)
-    if register.ase and register.admin_status not in list(AdminStatus):
+    if register.ase and register.admin_status not in ADMIN_STATUSES:
         raise CommandError(syndromes.BAD_ADMIN_STATUS, f"admin_status {register.admin_status}, allowed are 1 and 2")
-    if register.ee and register.e not in list(EventMode):
+    if register.ee and register.e not in list(PortEventMode):
         raise CommandError(syndromes.BAD_EVENT_MODE, f"e {register.e}, allowed are 0, 1 and 2")
     if register.ee:
-        port.event_mode = EventMode(register.e)
+        port.event_mode = PortEventMode(register.e)
     if register.ase:
-        port.set_admin(AdminStatus(register.admin_status))
+        port.set_admin(PortAdminStatus(register.admin_status))
     _read_paos(fn, register)
 
 
@@ -159,15 +161,15 @@ def _read_pmlp(fn: Function, register: PmlpReg) -> None:
 
 
 REGISTERS: dict[int, Register] = {
-    register.number: register
+    register.id: register
     for register in (
-        Register(0x5002, "PMLP", PmlpReg, _read_pmlp, None, "not writable"),
-        Register(0x5003, "PMTU", PmtuReg, _read_pmtu, _write_pmtu),
-        Register(0x5004, "PTYS", PtysReg, _read_ptys, None, "not writable: the port takes its highest speed"),
-        Register(0x5006, "PAOS", PaosReg, _read_paos, _write_paos, "admin_status 1 and 2"),
-        Register(0x500F, "PVLC", PvlcReg, _read_pvlc, None, "not writable"),
-        Register(0x6001, "NODE_DESC", NodeDescReg, _read_node_desc, _write_node_desc),
-        Register(0x7004, "HOST_ENDIANNESS", HostEndiannessReg, None, _write_endianness),
+        Register(RegisterId.PMLP, PmlpReg, _read_pmlp, None, "not writable"),
+        Register(RegisterId.PMTU, PmtuReg, _read_pmtu, _write_pmtu),
+        Register(RegisterId.PTYS, PtysReg, _read_ptys, None, "not writable: the port takes its highest speed"),
+        Register(RegisterId.PAOS, PaosReg, _read_paos, _write_paos, "admin_status 1 and 2"),
+        Register(RegisterId.PVLC, PvlcReg, _read_pvlc, None, "not writable"),
+        Register(RegisterId.NODE_DESC, NodeDescReg, _read_node_desc, _write_node_desc),
+        Register(RegisterId.HOST_ENDIANNESS, HostEndiannessReg, None, _write_endianness),
     )
 }
 """Every register by its id."""
@@ -177,7 +179,7 @@ REGISTERS: dict[int, Register] = {
     Opcode.ACCESS_REG,
     AccessRegisterIn,
     AccessRegisterOut,
-    op_mods=(WRITE, READ),
+    op_mods=tuple(RegisterAccess),
     stages=(Stage.READY, Stage.INITIALIZED),
     partial="the registers of the table below",
 )
@@ -186,17 +188,17 @@ def access_register(fn: Function, request: AccessRegisterIn, reply: AccessRegist
     register = REGISTERS.get(request.register_id)
     if register is None:
         raise CommandError(syndromes.UNKNOWN_REGISTER, f"register_id {request.register_id:#x}")
-    reading = request.op_mod == READ
+    reading = request.op_mod == RegisterAccess.READ
     handler = register.read if reading else register.write
     if handler is None:
         missing = syndromes.REGISTER_NOT_READABLE if reading else syndromes.REGISTER_NOT_WRITABLE
-        raise CommandError(missing, f"{register.name}: it has {register.access}")
+        raise CommandError(missing, f"{register.id.name}: it has {register.access}")
     size, payload = register.layout.SIZE, bytes(request)[AccessRegisterIn.SIZE :]
     if len(payload) != size:
-        raise CommandError(syndromes.REGISTER_SHORT, f"{register.name}: {len(payload)} bytes, {size} needed")
+        raise CommandError(syndromes.REGISTER_SHORT, f"{register.id.name}: {len(payload)} bytes, {size} needed")
     room = len(reply.register_data) * 4
     if reading and room < size:
-        raise CommandError(syndromes.REGISTER_NO_ROOM, f"{register.name}: {room} bytes, {size} needed")
+        raise CommandError(syndromes.REGISTER_NO_ROOM, f"{register.id.name}: {room} bytes, {size} needed")
     contents = register.layout(bytearray(payload))
     handler(fn, contents)
     data = bytes(contents)[: room - room % 4]

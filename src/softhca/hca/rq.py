@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
-from softhca.hca.codec import codec
 from softhca.hca.memory import Pointer
+from softhca.prm.codec import codec
 from softhca.prm.wqe import INVALID_LKEY, SEGMENT, WqeDataSeg
 
 if TYPE_CHECKING:
     from softhca.hca.qp_context import Qp
 
-_DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
-_COUNT = 0x7FFF_FFFF
+DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
+"""A data segment by pointer: first word, key, address."""
+COUNT = WqeDataSeg.FIELDS["byte_count"].mask
 WHOLE = 1 << 31
 """What a byte count of zero in a pointer segment means."""
 _INDEX = 0xFFFF
@@ -40,10 +41,10 @@ class ReceiveWqe:
 def scatter_list(wqe: bytes) -> list[Pointer]:
     """The data segments of a receive WQE; the list ends at the key that terminates it or at the WQE's end."""
     found = []
-    for count, key, address in _DATA.iter_unpack(wqe[: len(wqe) // SEGMENT * SEGMENT]):
+    for count, key, address in DATA.iter_unpack(wqe[: len(wqe) // SEGMENT * SEGMENT]):
         if key == INVALID_LKEY:
             break
-        found.append(Pointer(key, address, count & _COUNT or WHOLE))
+        found.append(Pointer(key, address, count & COUNT or WHOLE))
     return found
 
 

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
 from softhca.hca import datagram, rq
-from softhca.hca.codec import codec
-from softhca.hca.qp_context import UNLIMITED_RETRIES, WQEBB, Qp, QpState, Service
+from softhca.hca.qp_context import UNLIMITED_RETRIES, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
+from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
+from softhca.prm.qp import QpState, ServiceType
 from softhca.prm.syndromes.completion import VendorSyndrome
-from softhca.prm.wqe import SEGMENT, WqeCtrlSeg, WqeOpcode
+from softhca.prm.wqe import SEGMENT, WQEBB, WqeCtrlSeg, WqeOpcode
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 BUDGET = 64
 """WQEs that one pass carries out before other work has its turn."""
+BYTE_BUDGET = 8 << 20
+"""With this many bytes moved, a pass ends too."""
 _CONTROL = codec(WqeCtrlSeg, 0x00, 0x04, 0x08, "imm")
 _INDEX = 0xFFFF
 _CQ_UPDATE = 0x8
@@ -121,10 +124,10 @@ def broken(qp: Qp) -> None:
 def _send(fn: Function, qp: Qp) -> None:
     if qp.waiting or not qp.sq_size:
         return
-    budget = BUDGET
+    budget, bytes_left = BUDGET, BYTE_BUDGET
     available = 0
     while available or (available := _posted(qp)):
-        if not budget:
+        if not budget or bytes_left <= 0:
             qp.ring()
             return
         budget -= 1
@@ -141,6 +144,7 @@ def _send(fn: Function, qp: Qp) -> None:
         except RequestFailed as failure:
             _fail(qp, wqe, failure.syndrome, failure.vendor)
             return
+        bytes_left -= length
         _complete(qp, wqe, length)
         if qp.state is not QpState.RTS:
             return
@@ -152,9 +156,9 @@ def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
     if wqe.opcode == WqeOpcode.NOP:
         return 0
-    if qp.service is Service.RC:
+    if qp.service is ServiceType.RC:
         return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
-    if qp.service in (Service.QP0, Service.QP1):
+    if qp.service in (ServiceType.QP0, ServiceType.QP1):
         return datagram.send(fn, qp, wqe.opcode, wqe.body)
     raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
 
@@ -180,7 +184,7 @@ def _error_cqe(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndro
 def _fail(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> None:
     """End a WQE in error: its CQE, then the QP goes into ERR, or only its send queue when it sends datagrams."""
     written = _error_cqe(qp, wqe, syndrome, vendor)
-    if qp.service in (Service.QP0, Service.QP1) and written:
+    if qp.service in (ServiceType.QP0, ServiceType.QP1) and written:
         qp.become(QpState.SQER)
         return
     qp.enter_error(None if written else EventType.WQ_CATAS_ERROR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Iova
@@ -16,8 +15,10 @@ from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
 from softhca.prm.srq import (
     ArmRqIn,
+    ArmRqOperation,
     ArmRqOut,
     ArmXrcSrqIn,
+    ArmXrcSrqOperation,
     ArmXrcSrqOut,
     CreateRmpIn,
     CreateRmpOut,
@@ -40,8 +41,11 @@ from softhca.prm.srq import (
     QueryXrcSrqIn,
     QueryXrcSrqOut,
     Rmpc,
+    RmpState,
     Srqc,
+    SrqState,
     Wq,
+    WqType,
     XrcSrqc,
 )
 from softhca.prm.syndromes import objects as syndromes
@@ -53,23 +57,6 @@ if TYPE_CHECKING:
 _MIN_STRIDE, _MAX_STRIDE = 5, 12
 """log2 of bytes: a next segment and a data segment at least."""
 _COUNTER = 0xFFFF
-_READY, _RMP_ERROR = 1, 3
-_ARM_SRQ, _ARM_XRC = 1, 1
-_NEXT_BYTES = 16
-
-
-class WqType(IntEnum):
-    """WQ context `wq_type`."""
-
-    LINKED_LIST = 0
-    CYCLIC = 1
-
-
-class PoolState(IntEnum):
-    """Context `state` of SRQ and XRC SRQ."""
-
-    GOOD = 0
-    ERROR = 1
 
 
 @dataclass(frozen=True)
@@ -161,7 +148,7 @@ class ReceivePool(HcaObject):
             return None
         following = self.head + 1 if self._cyclic else WqeSrqNextSeg(wqe).next_wqe_index
         self._following = following & (self._size - 1)
-        return self.head, wqe if self._cyclic else wqe[_NEXT_BYTES:]
+        return self.head, wqe if self._cyclic else wqe[WqeSrqNextSeg.SIZE :]
 
     def take(self) -> None:
         """Take the WQE that :meth:`peek` showed; give the limit event when too few are left."""
@@ -201,7 +188,7 @@ class Srq(ReceivePool):
     def context(self) -> bytes:
         """The SRQ context as QUERY_SRQ shows it."""
         srqc = Srqc(bytearray(self._context))
-        srqc.state = PoolState.ERROR if self.failed else PoolState.GOOD
+        srqc.state = SrqState.ERROR if self.failed else SrqState.GOOD
         srqc.lwm = self.lwm
         srqc.wqe_cnt = self.available()
         return bytes(srqc)
@@ -213,7 +200,7 @@ class XrcSrq(ReceivePool):
     def context(self) -> bytes:
         """The XRC SRQ context as QUERY_XRC_SRQ shows it."""
         srqc = XrcSrqc(bytearray(self._context))
-        srqc.state = PoolState.ERROR if self.failed else PoolState.GOOD
+        srqc.state = SrqState.ERROR if self.failed else SrqState.GOOD
         srqc.lwm = self.lwm
         srqc.wqe_cnt = self.available()
         return bytes(srqc)
@@ -227,7 +214,7 @@ class Rmp(ReceivePool):
     def context(self) -> bytes:
         """The RMP context as QUERY_RMP shows it."""
         rmpc = Rmpc(bytearray(self._context))
-        rmpc.state = _RMP_ERROR if self.failed else _READY
+        rmpc.state = RmpState.ERR if self.failed else RmpState.RDY
         rmpc.wq.lwm = self.lwm
         rmpc.wq.hw_counter = self.taken
         return bytes(rmpc)[: Rmpc.SIZE]
@@ -294,7 +281,7 @@ def query_srq(fn: Function, request: QuerySrqIn, reply: QuerySrqOut) -> None:
         reply.pas.assign(srq.pages()[: len(reply.pas)])
 
 
-@command(Opcode.ARM_RQ, ArmRqIn, ArmRqOut, op_mods=(_ARM_SRQ,))
+@command(Opcode.ARM_RQ, ArmRqIn, ArmRqOut, op_mods=(ArmRqOperation.SRQ,))
 def arm_rq(fn: Function, request: ArmRqIn, reply: ArmRqOut) -> None:
     """Ask for a limit event of an SRQ (op_mod 1)."""
     srq = fn.receive_pools.get(request.srq_number)
@@ -342,7 +329,7 @@ def query_xrc_srq(fn: Function, request: QueryXrcSrqIn, reply: QueryXrcSrqOut) -
         reply.pas.assign(srq.pages()[: len(reply.pas)])
 
 
-@command(Opcode.ARM_XRC_SRQ, ArmXrcSrqIn, ArmXrcSrqOut, op_mods=(_ARM_XRC,))
+@command(Opcode.ARM_XRC_SRQ, ArmXrcSrqIn, ArmXrcSrqOut, op_mods=(ArmXrcSrqOperation.XRC_SRQ,))
 def arm_xrc_srq(fn: Function, request: ArmXrcSrqIn, reply: ArmXrcSrqOut) -> None:
     """Ask for a limit event of an XRC SRQ (op_mod 1)."""
     srq = fn.receive_pools.get(request.xrc_srqn)
@@ -402,7 +389,7 @@ def modify_rmp(fn: Function, request: ModifyRmpIn, reply: ModifyRmpOut) -> None:
     """Ask for a limit event of an RMP."""
     rmp = fn.receive_pools.get(request.rmpn)
     _kind_of(rmp, Rmp, request.rmpn)
-    if request.rmp_state != _READY or request.ctx.state != _READY:
+    if request.rmp_state != RmpState.RDY or request.ctx.state != RmpState.RDY:
         raise CommandError(
             syndromes.POOL_MODIFY_INVALID, f"rmp_state {request.rmp_state}, state {request.ctx.state}; allowed is 1"
         )

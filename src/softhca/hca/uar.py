@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 from softhca.hca.command import command
 from softhca.hca.objects import HcaObject
 from softhca.prm.opcodes import Opcode
-from softhca.prm.uar import AllocUarIn, AllocUarOut, DeallocUarIn, DeallocUarOut
+from softhca.prm.uar import (
+    CQ_ARM,
+    EQ_ARM,
+    EQ_UPDATE,
+    SEND_FIRST,
+    SEND_STEP,
+    AllocUarIn,
+    AllocUarOut,
+    DeallocUarIn,
+    DeallocUarOut,
+)
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
-
-CQ_ARM = 0x20
-EQ_ARM = 0x40
-EQ_UPDATE = 0x48
-SEND_FIRST = 0x800
-SEND_STEP = 0x100
-"""A send doorbell (BlueFlame buffer) may lie at each multiple of this from SEND_FIRST on."""
-PAGE = 4096
 
 
 class Uar(HcaObject):

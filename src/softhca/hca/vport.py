@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
@@ -12,6 +11,7 @@ from softhca.hca.roce import RoceTable
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import ports as syndromes
 from softhca.prm.vport import (
+    AllowedListType,
     MacAddressLayout,
     ModifyNicVportContextIn,
     ModifyNicVportContextOut,
@@ -23,6 +23,7 @@ from softhca.prm.vport import (
     QueryNicVportContextOut,
     QueryVportStateIn,
     QueryVportStateOut,
+    VportAdminState,
 )
 
 if TYPE_CHECKING:
@@ -31,23 +32,6 @@ if TYPE_CHECKING:
 GROUP_BIT = 1 << 40
 """First bit on the wire of a 48-bit MAC address: set for group addresses."""
 _VLAN_IDS = 1 << 12
-
-
-class VportAdmin(IntEnum):
-    """admin_state of a vport."""
-
-    DOWN = 0
-    UP = 1
-    FOLLOW = 2
-    """As the port is."""
-
-
-class ListType(IntEnum):
-    """allowed_list_type: which list of addresses."""
-
-    UNICAST = 0
-    MULTICAST = 1
-    VLAN = 2
 
 
 class Vport:
@@ -64,19 +48,19 @@ class Vport:
     """
 
     def __init__(self, port: Port) -> None:
-        self.admin = VportAdmin.FOLLOW
+        self.admin = VportAdminState.AUTO
         self.mac = port.mac
         self.mtu = port.mtu
         self.roce_enabled = False
         self.promisc_uc = False
         self.promisc_mc = False
         self.promisc_all = False
-        self.lists: dict[ListType, list[int]] = {kind: [] for kind in ListType}
+        self.lists: dict[AllowedListType, list[int]] = {kind: [] for kind in AllowedListType}
         self.roce = RoceTable()
 
     def up(self, port: Port) -> bool:
         """Whether the vport is up: it is not when its port is not."""
-        return port.up and self.admin is not VportAdmin.DOWN
+        return port.up and self.admin is not VportAdminState.DOWN
 
     def is_own(self, port: Port, lid: int, gid: bytes | None, mac: int) -> bool:
         """Whether an address is this vport's own, so that what is sent there comes back.
@@ -120,16 +104,16 @@ def modify_vport_state(fn: Function, request: ModifyVportStateIn, reply: ModifyV
     """Want the vport up, down, or as its port is."""
     own_vport(request.other_vport, request.vport_number)
     try:
-        fn.vport.admin = VportAdmin(request.admin_state)
+        fn.vport.admin = VportAdminState(request.admin_state)
     except ValueError:
         raise CommandError(
             syndromes.BAD_VPORT_STATE, f"admin_state {request.admin_state}, allowed are 0, 1, 2"
         ) from None
 
 
-def _list_type(number: int) -> ListType:
+def _list_type(number: int) -> AllowedListType:
     try:
-        return ListType(number)
+        return AllowedListType(number)
     except ValueError:
         raise CommandError(syndromes.BAD_LIST_TYPE, f"allowed_list_type {number}, allowed are 0, 1, 2") from None
 
@@ -161,7 +145,7 @@ def query_nic_vport_context(fn: Function, request: QueryNicVportContextIn, reply
     entries = vport.lists[kind]
     context.allowed_list_type = kind
     context.allowed_list_size = len(entries)
-    shift = 32 if kind is ListType.VLAN else 0
+    shift = 32 if kind is AllowedListType.VLAN else 0
     room = context.current_uc_mac_address
     room.assign([entry << shift for entry in entries[: len(room)]])
 
@@ -212,16 +196,16 @@ def _apply(
         vport.promisc_mc = bool(context.promisc_mc)
         vport.promisc_all = bool(context.promisc_all)
     if select.addresses_list:
-        vport.lists[ListType(context.allowed_list_type)] = entries
+        vport.lists[AllowedListType(context.allowed_list_type)] = entries
 
 
 def _entries(fn: Function, context: NicVportContext) -> list[int]:
     """The list of a context, checked: MAC addresses, or VLAN ids."""
     kind, count, general = _list_type(context.allowed_list_type), context.allowed_list_size, fn.caps.general
     log_limit = {
-        ListType.UNICAST: general.log_max_current_uc_list,
-        ListType.MULTICAST: general.log_max_current_mc_list,
-        ListType.VLAN: general.log_max_vlan_list,
+        AllowedListType.UC: general.log_max_current_uc_list,
+        AllowedListType.MC: general.log_max_current_mc_list,
+        AllowedListType.VLAN: general.log_max_vlan_list,
     }[kind]
     if count > 1 << log_limit:
         raise CommandError(syndromes.LIST_TOO_LONG, f"{kind.name}: {count} entries, at most {1 << log_limit}")
@@ -232,11 +216,11 @@ def _entries(fn: Function, context: NicVportContext) -> list[int]:
     for entry in entries:
         if not _fits(kind, entry):
             raise CommandError(syndromes.BAD_LIST_ENTRY, f"{kind.name}: {entry:#x}")
-    return [entry >> 32 for entry in entries] if kind is ListType.VLAN else entries
+    return [entry >> 32 for entry in entries] if kind is AllowedListType.VLAN else entries
 
 
-def _fits(kind: ListType, entry: int) -> bool:
-    if kind is ListType.VLAN:
+def _fits(kind: AllowedListType, entry: int) -> bool:
+    if kind is AllowedListType.VLAN:
         return entry >> 32 < _VLAN_IDS and not entry & 0xFFFFFFFF
     group = bool(entry & GROUP_BIT)
-    return 0 < entry < 1 << 48 and group == (kind is ListType.MULTICAST)
+    return 0 < entry < 1 << 48 and group == (kind is AllowedListType.MC)

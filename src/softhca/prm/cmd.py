@@ -6,8 +6,25 @@ from softhca.prm.status import CommandStatus
 
 ENTRY_TYPE_PCIE = 0x7
 """Command entry type: PCIe command transport."""
+INLINE = 16
+"""Bytes of a message that lie in its entry."""
 MAILBOX_DATA = 512
 """Data bytes of a mailbox."""
+
+
+def mailboxes(length: int) -> int:
+    """How many mailboxes a message of `length` bytes takes beside its entry."""
+    return max(0, -(-(length - INLINE) // MAILBOX_DATA))
+
+
+def xor8(data: bytes | bytearray | memoryview) -> int:
+    """XOR of all bytes; what is signed has 0xFF here, its signature included."""
+    folded = int.from_bytes(data, "big")
+    shift = 4 << (len(data) - 1).bit_length() if len(data) > 1 else 0
+    while shift >= 8:
+        folded ^= folded >> shift
+        shift >>= 1
+    return folded & 0xFF
 
 
 class CmdLayout(Layout, size=0x40, manual="Command interface, command queue entry"):

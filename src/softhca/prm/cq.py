@@ -57,6 +57,15 @@ class CqErrorSyndrome(IntEnum):
     CQ_ACCESS_VIOLATION_ERROR = 0x2
 
 
+@unique
+class ModifyCqField(IntEnum):
+    """MODIFY_CQ modify_field_select: a bit for each thing that changes."""
+
+    PERIOD = 0x1
+    COUNT = 0x2
+    OVERRUN = 0x4
+
+
 class Cqc(Layout, size=0x40):
     """Completion queue context."""
 

@@ -67,6 +67,19 @@ class EqeCqErr(Layout, size=0x1C, manual="Event queue entry, CQ error"):
     syndrome = bits(0x08, 7, 0)
 
 
+@unique
+class PortChangeSubtype(IntEnum):
+    """Sub-type of a port change event."""
+
+    DOWN = 0x1
+    ACTIVE = 0x4
+    INITIALIZED = 0x5
+    LID = 0x6
+    PKEY = 0x7
+    GUID = 0x8
+    CLIENT_REREG = 0x9
+
+
 class EqePortState(Layout, size=0x1C, manual="Event queue entry, port state change"):
     """Event data: port change; the port number is in the upper four bits."""
 

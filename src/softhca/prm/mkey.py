@@ -6,6 +6,9 @@ from softhca.prm.layout import Layout, array, bits, nested, u64
 from softhca.prm.opcodes import Opcode
 from softhca.prm.status import CommandStatus
 
+ANY_QP = 0xFF_FFFF
+"""Memory key context `qpn`: QPs of any number may use the key."""
+
 
 @unique
 class AccessMode(IntEnum):

@@ -1,6 +1,6 @@
 """Queue pairs."""
 
-from enum import IntEnum, unique
+from enum import IntEnum, IntFlag, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
 from softhca.prm.opcodes import Opcode
@@ -139,6 +139,20 @@ class ScatterToCqeRequester(IntEnum):
     DISABLE = 0x0
     UP_TO_32B = 0x11
     UP_TO_64B = 0x22
+
+
+class OptParam(IntFlag):
+    """opt_param_mask of the transition commands, as far as there is a transition here that takes them."""
+
+    RRE = 1 << 1
+    RAE = 1 << 2
+    RWE = 1 << 3
+    PKEY_INDEX = 1 << 4
+    Q_KEY = 1 << 5
+    RNR_TIMEOUT = 1 << 6
+    PM_STATE = 1 << 10
+    LAG_TX_AFF = 1 << 15
+    PRI_PORT = 1 << 16
 
 
 class Ads(Layout, size=0x2C):

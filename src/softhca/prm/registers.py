@@ -31,6 +31,7 @@ __all__ = [
     "PmlpReg",
     "PmtuReg",
     "PortAdminStatus",
+    "PortEventMode",
     "PortOperStatus",
     "PpcntGroup",
     "PpcntReg",
@@ -92,6 +93,15 @@ class PortOperStatus(IntEnum):
 
     UP = 0x1
     DOWN = 0x2
+
+
+@unique
+class PortEventMode(IntEnum):
+    """PAOS 0x04 [1:0]: when a change of the operational state raises an event."""
+
+    NONE = 0x0
+    ALWAYS = 0x1
+    ONCE = 0x2
 
 
 @unique
@@ -174,7 +184,7 @@ class PaosReg(Layout, size=0x10):
     oper_status = bits(0x00, 3, 0, PortOperStatus)
     ase = bits(0x04, 31)
     ee = bits(0x04, 30)
-    e = bits(0x04, 1, 0)
+    e = bits(0x04, 1, 0, PortEventMode)
 
 
 class PmlpReg(Layout, size=0x40):

@@ -22,6 +22,7 @@ class VportAdminState(IntEnum):
     DOWN = 0x0
     UP = 0x1
     AUTO = 0x2
+    """As the port is."""
 
 
 @unique

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from softhca.hca.codec import codec
+from softhca.prm.codec import codec
 from softhca.prm.cqe import Cqe64
 from softhca.prm.layout import LayoutError
 from softhca.prm.wqe import WqeCtrlSeg, WqeDataSeg
