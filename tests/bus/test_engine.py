@@ -100,10 +100,22 @@ def test_a_cancelled_timer_never_runs() -> None:
 
 
 def test_a_timer_that_ran_is_over() -> None:
-    timer = Timer(0, lambda: None)
-    assert timer.take() is not None
-    assert timer.take() is None
+    done = list[str]()
+    timer = Timer(0, lambda: done.append("x"))
+    timer.run()
+    timer.run()
+    assert done == ["x"]
     assert not timer.active
+
+
+def test_a_timer_is_cancelled_between_its_deadline_and_its_turn() -> None:
+    clock = VirtualClock()
+    engine, done = Engine(clock, seed=None), list[str]()
+    timer = engine.after(10, lambda: done.append("x"))
+    engine.post(timer.cancel)
+    clock.pass_time(10)
+    run_all(engine)
+    assert done == []
 
 
 def test_timers_set_anew_take_no_room() -> None:

@@ -609,3 +609,15 @@ def test_queue_that_moves_takes_nothing_along(host: RawHost) -> None:
     host.settle()
     assert host.owned(message)
     assert host.hca.commands.in_flight == 0
+
+
+@pytest.mark.requirement("D7", "E2")
+def test_a_queue_that_is_moved_for_ever_fills_no_memory(host: RawHost) -> None:
+    host.start()
+    for turn in range(1000):
+        host.write(0x14, 0x1000 * (turn + 1))
+        host.write(0x18, 0xFFFF_FFFF)
+    assert len(host.engine._ready) <= 32
+    host.settle()
+    host.place_queue()
+    host.good(Opcode.ENABLE_HCA, room=12)

@@ -81,3 +81,17 @@ def test_new_flash_is_loaded_by_the_next_reset() -> None:
     assert host.read(0x1FC) >> 31 == 0
     assert host.read(0x1010) >> 24 == 0
     host.start().good(Opcode.ENABLE_HCA, room=12)
+
+
+def test_an_interface_step_that_is_not_implemented_is_not_started() -> None:
+    image = replace(flash.load(GOOD), issi=2)
+    with pytest.raises(FlashError, match="issi 2, allowed up to 1") as refusal:
+        flash.load(flash.pack(image))
+    assert refusal.value.fault is FlashFault.BAD_CONTENTS
+
+
+def test_any_version_can_be_started() -> None:
+    host = RawHost(flash=flash.pack(replace(flash.load(GOOD), major=0xFFFF, minor=0xFFFF, subminor=0xFFFF)))
+    assert host.read(0) == 0xFFFF_FFFF
+    host.hca.reset(Reset.FLR)
+    assert host.hca.ready

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from softhca.hca import device
 from softhca.hca.command import COMMANDS, Stage
 from softhca.hca.profile import Pages, load_profile
 from softhca.prm.opcodes import Opcode
@@ -217,3 +218,14 @@ def test_capabilities_are_selected_anew_in_each_life(host: RawHost) -> None:
     host.good(Opcode.DISABLE_HCA, room=12)
     host.ready()
     assert host.good(Opcode.QUERY_HCA_CAP, words(0, 1, 0, 0), 4112).output[16:] == before
+
+
+def test_a_host_that_enables_and_disables_for_ever_fills_no_memory(
+    host: RawHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "MOST_TEARDOWNS", 3)
+    host.start()
+    for _ in range(5):
+        host.good(Opcode.ENABLE_HCA, room=12)
+        host.good(Opcode.DISABLE_HCA, room=12)
+    assert len(host.hca.teardowns) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from softhca.hca.errors import PagesLacking
 from softhca.hca.icm import PAGE, IcmAccount
-from softhca.hca.pages import BATCH, LOW_WATER
+from softhca.hca.pages import BATCH, LOW_WATER, MOST
 from softhca.hca.profile import Pages, load_profile
 from softhca.prm.events import Eqe, EventType
 from softhca.prm.mkey import CreateMkeyIn
@@ -135,8 +135,9 @@ def test_take_is_bounded_by_the_room_of_the_output(host: RawHost) -> None:
 def test_objects_take_room_and_give_it_back() -> None:
     host = small()
     icm = host.hca.function.icm
+    request = key(host, 100)
     before = icm.used
-    number = host.good(Opcode.CREATE_MKEY, key(host, 100)).word(8)
+    number = host.good(Opcode.CREATE_MKEY, request).word(8)
     assert icm.used == before + 128 + 100 * 16
     host.good(Opcode.DESTROY_MKEY, words(0, 0, number, 0))
     assert icm.used == before
@@ -208,3 +209,46 @@ def test_pages_come_back_after_reset_of_the_interface(host: RawHost) -> None:
     host.initialize()
     host.write(0x14, host.read(0x14) & 0xFFFF_F000 | 1 << 8)
     assert host.hca.summary()["pages_outstanding"] == 0
+
+
+@pytest.mark.requirement("B9")
+def test_a_request_that_cannot_be_told_fails_the_command() -> None:
+    host = small(init=LOW_WATER)
+    host.create_eq(PAGE_REQUEST | 1 << EventType.PORT_CHANGE, log_size=0)
+    for kind in (EventType.PORT_CHANGE, EventType.PORT_CHANGE):  # the second one finds no room
+        host.hca.function.event(kind, b"")
+    message = host.message(key(host, 256 * 400), 16, slot=1)
+    result = host.submit(message)
+    assert (result.status, result.syndrome) == (CommandStatus.NO_RESOURCES, control.NO_PAGES.number)
+
+
+@pytest.mark.requirement("B9", "B10")
+def test_a_command_that_waits_asks_again_when_pages_were_taken_instead() -> None:
+    host = small(init=LOW_WATER + 10)
+    _, eq = host.create_eq(PAGE_REQUEST, log_size=6)
+    message = host.message(key(host, 256 * 400), 16, slot=1)
+    host.ring(message)
+    host.settle()
+    assert len(requests(eq)) == 1
+    host.take(4)
+    assert len(requests(eq)) == 2
+    host.give(requests(eq)[1][1])
+    assert host.result(message).status == CommandStatus.OK
+
+
+@pytest.mark.requirement("B8")
+def test_one_command_gives_a_bounded_number_of_pages(host: RawHost) -> None:
+    host.enable()
+    many = host.message(words(Opcode.MANAGE_PAGES << 16, 1, 0, MOST + 1) + bytes(8 * (MOST + 1)), 16)
+    result = host.submit(many)
+    assert (result.status, result.syndrome) == (CommandStatus.EXCEED_LIM, control.TOO_MANY_PAGES.number)
+    host.give(host.query_pages(1))
+
+
+@pytest.mark.requirement("B9")
+def test_one_request_asks_for_what_one_command_can_give() -> None:
+    host = small(init=LOW_WATER)
+    _, eq = host.create_eq(PAGE_REQUEST, log_size=6)
+    host.ring(host.message(key(host, 1 << 31), 16, slot=1))
+    host.settle()
+    assert requests(eq) == [(0, MOST)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from softhca.hca.errors import CommandError
+from softhca.hca.icm import IcmAccount
+from softhca.hca.objects import HcaObject, Table
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
 from tests.hca.bench import Bench
@@ -47,3 +49,23 @@ def test_uar_stays_while_a_queue_refers_to_it() -> None:
     with pytest.raises(CommandError) as refusal:
         bench.call(Opcode.DEALLOC_UAR, uar=bench.uar)
     assert refusal.value.syndrome is syndromes.STILL_REFERENCED
+
+
+@pytest.mark.requirement("B2", "B3")
+@pytest.mark.parametrize(("alloc", "dealloc", "field"), KINDS[:3])
+def test_a_domain_takes_room(alloc: Opcode, dealloc: Opcode, field: str) -> None:
+    bench = Bench()
+    used = bench.fn.icm.used
+    number = getattr(bench.call(alloc), field)
+    assert bench.fn.icm.used > used
+    bench.call(dealloc, **{field: number})
+    assert bench.fn.icm.used == used
+
+
+@pytest.mark.requirement("B3")
+def test_a_table_is_full_when_its_numbers_are() -> None:
+    table: Table[HcaObject] = Table("thing", IcmAccount(), limit=100, first=2, size=4)
+    assert [table.add(HcaObject()) for _ in range(2)] == [2, 3]
+    with pytest.raises(CommandError) as refusal:
+        table.add(HcaObject())
+    assert refusal.value.syndrome is syndromes.TABLE_FULL

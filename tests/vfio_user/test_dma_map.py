@@ -140,3 +140,13 @@ def test_mappings_and_descriptors_go_with_the_client(rig: Rig, memory: int) -> N
     assert len(open_fds()) > len(before)
     client.close()
     assert open_fds() == before
+
+
+def test_a_file_that_is_cut_while_it_is_mapped_is_refused(
+    rig: Rig, client: Client, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = os.fstat(memory)
+    os.truncate(memory, 4096)
+    monkeypatch.setattr("softhca.vfio_user.memory.os.fstat", lambda fd: seen)
+    assert refused(client, DmaMap(32, 3, 0, 0x1000, MIB), [memory]) == errno.EINVAL
+    client.map(0x1000, 4096, memory)

@@ -167,3 +167,11 @@ def test_a_short_body_is_refused(client: Client) -> None:
 def test_the_device_has_no_more_vectors(rig: Rig, master: Client) -> None:
     with pytest.raises(ValueError, match="vector 8"):
         rig.card.interrupt(8)
+
+
+def test_disabling_another_index_leaves_the_vectors(rig: Rig, client: Client, events: list[int]) -> None:
+    rig.card.config_write(4, b"\x06\x00")
+    client.set_irqs(INSTALL, 0, 1, events[:1])
+    client.set_irqs(DISABLE, 0, 0, index=3)
+    rig.card.interrupt(0)
+    assert count(events[0]) == 1

@@ -76,10 +76,11 @@ class Timer:
         """Whether it is still to run."""
         return self._task is not None
 
-    def take(self) -> Task | None:
-        """The task, for the engine that is about to run it; the timer is over after this."""
+    def run(self) -> None:
+        """Run the task, unless it was cancelled, also between its deadline and its turn; the timer is over after this."""
         task, self._task = self._task, None
-        return task
+        if task is not None:
+            task()
 
 
 class Engine:
@@ -146,9 +147,9 @@ class Engine:
     def _fire_due(self) -> None:
         now = self.clock.now()
         while self._timers and self._timers[0][0] <= now:
-            task = heapq.heappop(self._timers)[2].take()
-            if task is not None:
-                self._ready.append(task)
+            timer = heapq.heappop(self._timers)[2]
+            if timer.active:
+                self._ready.append(timer.run)
 
     def wait(self, condition: Callable[[], bool], timeout: int) -> bool:
         """Pump until `condition()` holds or `timeout` nanoseconds have passed; tell whether it holds.

@@ -69,7 +69,7 @@ class Eq(HcaObject):
         return self._room
 
     def post(self, kind: EventType, data: bytes, subtype: int = 0) -> bool:
-        """Write an EQE; its owner byte last, alone. Raise the interrupt if the EQ is armed. Tell whether it was written.
+        """Write an EQE, its owner byte last, alone; raise the interrupt if the EQ is armed. Tell whether it is there.
 
         Without room nothing is overwritten: the EQ goes into its error status and the device's health says so.
 

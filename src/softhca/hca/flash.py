@@ -17,6 +17,8 @@ from softhca.hca.profile import Profile
 MAGIC = b"SOFTHCA\x01"
 _HEAD = Struct(">8sII")
 _BODY = Struct(">HHHHHBB16s")
+MOST_ISSI = 1
+"""The highest interface step that is implemented."""
 QUEUE_BLOCK_LOG = 12
 """log2 of the command queue's block: slots times stride fit 4 KiB (D1)."""
 
@@ -106,6 +108,8 @@ def load(flash: bytes) -> Image:
     if zlib.crc32(body) != checksum:
         raise FlashError(FlashFault.BAD_CHECKSUM, f"checksum {zlib.crc32(body):#010x}, the image says {checksum:#010x}")
     image = Image(*_BODY.unpack_from(body))
+    if image.issi > MOST_ISSI:
+        raise FlashError(FlashFault.BAD_CONTENTS, f"issi {image.issi}, allowed up to {MOST_ISSI}")
     if image.log_size > 5 or image.log_stride < 6 or image.log_size + image.log_stride > QUEUE_BLOCK_LOG:
         raise FlashError(
             FlashFault.BAD_CONTENTS,

@@ -106,7 +106,7 @@ class Function:
         return self.device.dma
 
     def event(self, kind: EventType, data: bytes, subtype: int = 0) -> bool:
-        """Write an EQE to the EQ that is mapped for `kind`; tell whether there is one.
+        """Write an EQE to the EQ that is mapped for `kind`; tell whether it was written.
 
         Args:
             kind: type of event.
@@ -114,7 +114,4 @@ class Function:
             subtype: sub-type of the event.
         """
         eq = self.event_map.get(kind)
-        if eq is None:
-            return False
-        eq.post(kind, data, subtype)
-        return True
+        return eq is not None and eq.post(kind, data, subtype)

@@ -115,7 +115,7 @@ def teardown_hca(fn: Function, request: TeardownHcaIn, reply: TeardownHcaOut) ->
 def disable_hca(fn: Function, request: DisableHcaIn, reply: DisableHcaOut) -> None:
     """The end of the function's life; pages that were not taken back stay the device's (B6, F4)."""
     own_function(fn, request.function_id, request.embedded_cpu_function)
-    fn.device.teardowns.append(Teardown(len(fn.icm.pages), fn.left_objects))
+    fn.device.note_teardown(Teardown(len(fn.icm.pages), fn.left_objects))
     fn.begin()
 
 

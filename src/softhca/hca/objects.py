@@ -33,15 +33,10 @@ class HcaObject:
         return self.ICM_BYTES
 
     def refer(self, *others: HcaObject) -> None:
-        """Refer to `others` until this object is gone or lets them go."""
+        """Refer to `others` until this object is gone."""
         for other in others:
             other.references += 1
             self._uses.append(other)
-
-    def let_go(self, other: HcaObject) -> None:
-        """Drop one reference to `other`."""
-        self._uses.remove(other)
-        other.references -= 1
 
     def end(self) -> None:
         """Stop what still runs for this object (tasks, timers): it touches nothing after this."""
@@ -72,7 +67,7 @@ class Table(Generic[T]):
     def __init__(self, kind: str, icm: IcmAccount, *, limit: int, first: int, size: int) -> None:
         self.kind = kind
         self._icm = icm
-        self._limit = limit
+        self._limit = min(limit, size - first)
         self._first = first
         self._size = size
         self._next = first

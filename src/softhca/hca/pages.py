@@ -27,6 +27,8 @@ LOW_WATER = 32
 """With fewer free pages than this the device asks for more, so that commands rarely wait."""
 BATCH = 128
 """Free pages that it asks for then, beyond the low-water mark; more than these it can return."""
+MOST = 1 << 16
+"""Pages that one command may give and that one request asks for: the work of a command stays short."""
 _MASK = 0xFFFF_FFFF
 
 
@@ -59,7 +61,7 @@ def regular_need(fn: Function, missing: int = 0) -> int:
     """
     free = (fn.icm.room - missing) // PAGE
     if free < LOW_WATER:
-        return LOW_WATER + BATCH - free
+        return min(MOST, LOW_WATER + BATCH - free)
     return min(0, LOW_WATER + BATCH - free)
 
 
@@ -67,15 +69,15 @@ def ask(fn: Function, missing: int) -> bool:
     """Ask the host for pages, unless an earlier request has no answer yet (B9).
 
     Returns:
-        Whether the host has been asked, now or before; False: no EQ is mapped for it.
+        Whether the host has been asked, now or before; False: no EQ is mapped for it, or it takes no more events.
     """
     if EventType.PAGE_REQUEST not in fn.event_map:
         return False
     if not fn.icm.asked:
-        fn.icm.asked = True
         number = regular_need(fn, missing)
-        fn.event(EventType.PAGE_REQUEST, EqePageReq.pack(func_id=fn.function_id, num_pages=number & _MASK))
-    return True
+        event = EqePageReq.pack(func_id=fn.function_id, num_pages=number & _MASK)
+        fn.icm.asked = fn.event(EventType.PAGE_REQUEST, event)
+    return fn.icm.asked
 
 
 def keep_ahead(fn: Function) -> None:
@@ -142,18 +144,19 @@ def manage_pages(fn: Function, request: ManagePagesIn, reply: ManagePagesOut) ->
     fn.icm.refused = how is PagesTransfer.ALLOCATION_FAIL
     if how is PagesTransfer.ALLOCATION_FAIL:
         fn.device.commands.refuse()
-    elif how is PagesTransfer.ALLOCATION_SUCCESS:
+    else:  # what waits is tried again, and asks again if it still lacks pages
         fn.device.commands.resume()
 
 
 def _give(fn: Function, request: ManagePagesIn) -> None:
     """All of the pages are accepted, or none."""
     _in_stage(fn, TAKES_PAGES)
+    count = len(request.pas)
+    if count != request.input_num_entries:
+        raise CommandError(control.PAGE_COUNT_WRONG, f"input_num_entries {request.input_num_entries}, pas has {count}")
+    if count > MOST:
+        raise CommandError(control.TOO_MANY_PAGES, f"input_num_entries {count}, at most {MOST}")
     addresses = list(request.pas)
-    if len(addresses) != request.input_num_entries:
-        raise CommandError(
-            control.PAGE_COUNT_WRONG, f"input_num_entries {request.input_num_entries}, pas has {len(addresses)}"
-        )
     seen: set[int] = set()
     for index, address in enumerate(addresses):
         if not address or address % PAGE:

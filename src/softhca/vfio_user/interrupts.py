@@ -60,7 +60,7 @@ class Interrupts:
         if kind == IrqSetFlags.DATA_EVENTFD:
             self._install(request, numbers, fds)
         elif kind == IrqSetFlags.DATA_NONE:
-            if request.count == 0:
+            if request.count == 0 and request.index == Irq.MSIX:
                 self.disable()
             for vector in numbers:
                 self.fire(vector)

@@ -108,3 +108,5 @@ def _map_file(request: DmaMap, fd: int) -> memoryview:
         return memoryview(mmap.mmap(fd, request.size, mmap.MAP_SHARED, protection, offset=request.offset))
     except OSError as error:
         raise ProtocolError(error.errno or errno.EINVAL, f"{request}: {error.strerror}") from error
+    except ValueError as error:  # the client has cut the file since its size was looked at
+        raise ProtocolError(errno.EINVAL, f"{request}: {error}") from error

@@ -111,3 +111,9 @@ ICM_PAGE_UNMAPPED = syndrome(
     "a given page is not mapped for the device to write",
     "map the page for DMA before it is handed over, and keep it mapped until it comes back",
 )
+TOO_MANY_PAGES = syndrome(
+    0xCA010024,
+    CommandStatus.EXCEED_LIM,
+    "one command gives more pages than the device takes at a time",
+    "input_num_entries of MANAGE_PAGES: at most 65536; give the rest with further commands",
+)
