@@ -252,3 +252,20 @@ def test_one_request_asks_for_what_one_command_can_give() -> None:
     host.ring(host.message(key(host, 1 << 31), 16, slot=1))
     host.settle()
     assert requests(eq) == [(0, MOST)]
+
+
+@pytest.mark.requirement("B9")
+def test_a_request_goes_with_the_queue_that_it_was_written_to() -> None:
+    host = small(init=LOW_WATER)
+    number, first = host.create_eq(PAGE_REQUEST, log_size=2)
+    host.ring(host.message(key(host, 256 * 400), 16, slot=1))
+    host.settle()
+    assert len(requests(first)) == 1
+    host.good(Opcode.DESTROY_EQ, words(0, 0, number, 0))
+    _, second = host.create_eq(PAGE_REQUEST, log_size=2)
+    message = host.message(key(host, 256 * 400), 16, slot=1)
+    host.ring(message)
+    host.settle()
+    assert len(requests(second)) == 1
+    host.give(requests(second)[0][1])
+    assert host.result(message).status == CommandStatus.OK

@@ -182,6 +182,8 @@ def destroy_eq(fn: Function, request: DestroyEqIn, reply: DestroyEqOut) -> None:
     eq = fn.eqs.remove(request.eq_number)
     for event in eq.events:
         del fn.event_map[event]
+    if EventType.PAGE_REQUEST in eq.events:
+        fn.icm.asked = False  # a request that was not answered has gone with its queue
 
 
 @command(Opcode.QUERY_EQ, QueryEqIn, QueryEqOut)
