@@ -83,7 +83,7 @@ class CommandLoop:
     """
 
     def __init__(self) -> None:
-        _, host, driver = machine()
+        card, host, driver = machine()
         for name, _, step in STEPS:
             step(driver)
             if name == LAST_POLLED:
@@ -94,6 +94,7 @@ class CommandLoop:
         submission = channel.prepare(Opcode.QUERY_ADAPTER, QueryAdapterIn.new(), QueryAdapterOut)
         high, low = (driver.segment.read(name) for name in ("cmdq_phy_addr_63_32", "cmdq_phy_addr_31_12"))
         address = Iova(high << 32 | low << 12) + submission.slot * channel.geometry.stride
+        self.card = card
         self.driver = driver
         self.memory = host.dma.view(address, CmdLayout.SIZE, write=True)
         self.entry = bytes(self.memory)
