@@ -236,5 +236,5 @@ def test_what_mlx5_ib_needs(profile: str, field: str, least: int) -> None:
 def test_typed_pages() -> None:
     caps = Capabilities(load_profile(ETH))
     assert isinstance(caps.roce, RoceCap)
-    for name in ("ethernet", "odp", "atomic", "roce", "flow_table"):
+    for name in ("general", "ethernet", "roce"):
         assert getattr(caps, name) is caps.page(name, current=True)

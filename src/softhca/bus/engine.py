@@ -77,7 +77,7 @@ class Timer:
         return self._task is not None
 
     def run(self) -> None:
-        """Run the task, unless it was cancelled before or after its deadline; the timer is over after this."""
+        """Run the task, unless it was cancelled, also between deadline and turn; the timer is over after this."""
         task, self._task = self._task, None
         if task is not None:
             task()

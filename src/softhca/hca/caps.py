@@ -10,13 +10,10 @@ from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
 from softhca.hca.profile import PAGES, Profile
 from softhca.prm.hca_cap import (
-    AtomicCaps,
     CapType,
     CmdHcaCap,
     CmdifChecksum,
-    FlowTableNicCap,
     HcaCapUnion,
-    OdpCap,
     PerProtocolNetworkingOffloadCaps,
     QueryHcaCapIn,
     QueryHcaCapOut,
@@ -214,27 +211,9 @@ class Capabilities:
         return page
 
     @property
-    def odp(self) -> OdpCap:
-        """Current on-demand paging capabilities."""
-        page: OdpCap = self._current["odp"]
-        return page
-
-    @property
-    def atomic(self) -> AtomicCaps:
-        """Current atomic capabilities."""
-        page: AtomicCaps = self._current["atomic"]
-        return page
-
-    @property
     def roce(self) -> RoceCap:
         """Current RoCE capabilities."""
         page: RoceCap = self._current["roce"]
-        return page
-
-    @property
-    def flow_table(self) -> FlowTableNicCap:
-        """Current flow table capabilities."""
-        page: FlowTableNicCap = self._current["flow_table"]
         return page
 
     def page(self, name: str, *, current: bool) -> Layout:

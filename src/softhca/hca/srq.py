@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from softhca.bus import DmaFault, Iova
 from softhca.hca.command import command
@@ -234,14 +234,18 @@ def _buffer(fn: Function, request: Layout, shape: PoolShape) -> QueueBuffer:
     return QueueBuffer(page_list(request), shape.log_page_size, shape.page_offset, length)
 
 
-def _kind_of(pool: ReceivePool, kind: type[ReceivePool], number: int) -> None:
-    if type(pool) is not kind:
+Pool = TypeVar("Pool", bound=ReceivePool)
+
+
+def _pool(fn: Function, number: int, kind: type[Pool]) -> Pool:
+    pool = fn.receive_pools.get(number)
+    if not isinstance(pool, kind):
         raise CommandError(syndromes.POOL_WRONG_KIND, f"{number:#x} is a {type(pool).__name__}, not {kind.__name__}")
+    return pool
 
 
 def _remove(fn: Function, number: int, kind: type[ReceivePool]) -> None:
-    _kind_of(fn.receive_pools.get(number), kind, number)
-    fn.receive_pools.remove(number)
+    fn.receive_pools.remove(_pool(fn, number, kind).number)
 
 
 @command(Opcode.CREATE_SRQ, CreateSrqIn, CreateSrqOut)
@@ -274,18 +278,15 @@ def destroy_srq(fn: Function, request: DestroySrqIn, reply: DestroySrqOut) -> No
 @command(Opcode.QUERY_SRQ, QuerySrqIn, QuerySrqOut)
 def query_srq(fn: Function, request: QuerySrqIn, reply: QuerySrqOut) -> None:
     """A snapshot of an SRQ."""
-    srq = fn.receive_pools.get(request.srqn)
-    _kind_of(srq, Srq, request.srqn)
-    if isinstance(srq, Srq):
-        reply.srq_context_entry.assign(srq.context())
-        reply.pas.assign(srq.pages()[: len(reply.pas)])
+    srq = _pool(fn, request.srqn, Srq)
+    reply.srq_context_entry.assign(srq.context())
+    reply.pas.assign(srq.pages()[: len(reply.pas)])
 
 
 @command(Opcode.ARM_RQ, ArmRqIn, ArmRqOut, op_mods=(ArmRqOperation.SRQ,))
 def arm_rq(fn: Function, request: ArmRqIn, reply: ArmRqOut) -> None:
     """Ask for a limit event of an SRQ (op_mod 1)."""
-    srq = fn.receive_pools.get(request.srq_number)
-    _kind_of(srq, Srq, request.srq_number)
+    srq = _pool(fn, request.srq_number, Srq)
     srq.arm(request.lwm)
 
 
@@ -322,18 +323,15 @@ def destroy_xrc_srq(fn: Function, request: DestroyXrcSrqIn, reply: DestroyXrcSrq
 @command(Opcode.QUERY_XRC_SRQ, QueryXrcSrqIn, QueryXrcSrqOut)
 def query_xrc_srq(fn: Function, request: QueryXrcSrqIn, reply: QueryXrcSrqOut) -> None:
     """A snapshot of an XRC SRQ."""
-    srq = fn.receive_pools.get(request.xrc_srqn)
-    _kind_of(srq, XrcSrq, request.xrc_srqn)
-    if isinstance(srq, XrcSrq):
-        reply.xrc_srq_context_entry.assign(srq.context())
-        reply.pas.assign(srq.pages()[: len(reply.pas)])
+    srq = _pool(fn, request.xrc_srqn, XrcSrq)
+    reply.xrc_srq_context_entry.assign(srq.context())
+    reply.pas.assign(srq.pages()[: len(reply.pas)])
 
 
 @command(Opcode.ARM_XRC_SRQ, ArmXrcSrqIn, ArmXrcSrqOut, op_mods=(ArmXrcSrqOperation.XRC_SRQ,))
 def arm_xrc_srq(fn: Function, request: ArmXrcSrqIn, reply: ArmXrcSrqOut) -> None:
     """Ask for a limit event of an XRC SRQ (op_mod 1)."""
-    srq = fn.receive_pools.get(request.xrc_srqn)
-    _kind_of(srq, XrcSrq, request.xrc_srqn)
+    srq = _pool(fn, request.xrc_srqn, XrcSrq)
     srq.arm(request.lwm)
 
 
@@ -378,17 +376,14 @@ def destroy_rmp(fn: Function, request: DestroyRmpIn, reply: DestroyRmpOut) -> No
 @command(Opcode.QUERY_RMP, QueryRmpIn, QueryRmpOut)
 def query_rmp(fn: Function, request: QueryRmpIn, reply: QueryRmpOut) -> None:
     """A snapshot of an RMP."""
-    rmp = fn.receive_pools.get(request.rmpn)
-    _kind_of(rmp, Rmp, request.rmpn)
-    if isinstance(rmp, Rmp):
-        reply.rmp_context.assign(rmp.context())
+    rmp = _pool(fn, request.rmpn, Rmp)
+    reply.rmp_context.assign(rmp.context())
 
 
 @command(Opcode.MODIFY_RMP, ModifyRmpIn, ModifyRmpOut, partial="the limit alone")
 def modify_rmp(fn: Function, request: ModifyRmpIn, reply: ModifyRmpOut) -> None:
     """Ask for a limit event of an RMP."""
-    rmp = fn.receive_pools.get(request.rmpn)
-    _kind_of(rmp, Rmp, request.rmpn)
+    rmp = _pool(fn, request.rmpn, Rmp)
     if request.rmp_state != RmpState.RDY or request.ctx.state != RmpState.RDY:
         raise CommandError(
             syndromes.POOL_MODIFY_INVALID, f"rmp_state {request.rmp_state}, state {request.ctx.state}; allowed is 1"
