@@ -44,6 +44,15 @@ def test_an_address_is_removed(bench: PortsBench) -> None:
     assert not any(bytes(bench.call(Opcode.QUERY_ROCE_ADDRESS)))
 
 
+def test_a_removed_address_leads_nowhere(bench: PortsBench) -> None:
+    address = ADDRESS | {"source_mac_31_0": 0x42}
+    bench.call(Opcode.SET_ROCE_ADDRESS, roce_address=address)
+    assert bench.fn.vport.is_own(bench.port, 0, GID, 0x02CA_0000_0042)
+    bench.call(Opcode.SET_ROCE_ADDRESS, roce_address=address | {"source_l3_address": [0] * 16})
+    assert not bench.fn.vport.is_own(bench.port, 0, None, 0x02CA_0000_0042)
+    assert not any(bytes(bench.call(Opcode.QUERY_ROCE_ADDRESS)))
+
+
 def test_its_mac_leads_back(bench: PortsBench) -> None:
     other = 0x02CA_0000_0042
     assert not bench.fn.vport.is_own(bench.port, 0, None, other)

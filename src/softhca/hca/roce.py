@@ -30,23 +30,29 @@ class RoceTable:
 
     def __init__(self) -> None:
         self._entries: dict[int, bytes] = {}
+        self._gids: frozenset[bytes] = frozenset()
+        self._macs: frozenset[int] = frozenset()
 
     def get(self, index: int) -> bytes:
         """An entry, as `roce_addr_layout`."""
         return self._entries.get(index, bytes(RoceAddrLayout.SIZE))
 
     def put(self, index: int, entry: bytes) -> None:
-        """Set an entry; the caller checked index and entry."""
-        self._entries[index] = entry
+        """Set an entry, or remove it when its layer 3 address is zero; the caller checked index and entry."""
+        self._entries.pop(index, None)
+        if any(RoceAddrLayout(entry).source_l3_address):
+            self._entries[index] = entry
+        views = [RoceAddrLayout(item) for item in self._entries.values()]
+        self._gids = frozenset(bytes(view.source_l3_address) for view in views)
+        self._macs = frozenset(view.source_mac_47_32 << 32 | view.source_mac_31_0 for view in views)
 
-    def gids(self) -> set[bytes]:
+    def gids(self) -> frozenset[bytes]:
         """The layer 3 addresses of the entries (GIDs, 16 bytes each)."""
-        return {bytes(view.source_l3_address) for view in map(RoceAddrLayout, self._entries.values())} - {bytes(16)}
+        return self._gids
 
-    def macs(self) -> set[int]:
+    def macs(self) -> frozenset[int]:
         """The MAC addresses of the entries, 48 bits each."""
-        views = map(RoceAddrLayout, self._entries.values())
-        return {view.source_mac_47_32 << 32 | view.source_mac_31_0 for view in views} - {0}
+        return self._macs
 
 
 def _check_access(fn: Function, index: int, port: int) -> None:
