@@ -1,8 +1,8 @@
 """What a benchmark reports, and how targets follow the speed of the machine.
 
-An absolute target is stated for a machine whose bare Python loop takes 25 ns a step. The same loop is timed beside each
-figure, and on a slower machine times are allowed to grow (rates to shrink) by the ratio. A faster machine gets the
-target as it is stated. Memory does not depend on speed, and its targets are never scaled.
+An absolute target is stated for a machine whose bare Python loop takes 25 ns a step. The same loop is timed before each
+round of a figure, and on a slower machine times are allowed to grow (rates to shrink) by the ratio. A faster machine
+gets the target as it is stated. Memory does not depend on speed, and its targets are never scaled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Line:
         target: after scaling by the baseline; None: there is none.
         value: median of the rounds; None: it could not be measured.
         rounds: every round, in order.
-        baseline: ns that a step of the bare loop took beside this figure; None where speed does not count.
+        baseline: ns that a step of the bare loop took, median of one loop a round; None where speed does not count.
         higher: whether more is better.
         note: what a reader has to know.
     """
@@ -66,57 +66,64 @@ class Line:
 
 
 def loop_step() -> float:
-    """Nanoseconds that a step of a bare loop takes on this machine now (best of five)."""
-    steps = 200_000
-    best = float("inf")
-    for _ in range(5):
-        start = time.perf_counter_ns()
-        for _ in range(steps):
-            pass
-        best = min(best, (time.perf_counter_ns() - start) / steps)
-    return best
+    """Nanoseconds that a step of a bare loop takes on this machine now."""
+    steps = 500_000
+    start = time.perf_counter_ns()
+    for _ in range(steps):
+        pass
+    return (time.perf_counter_ns() - start) / steps
 
 
 def duration(
     name: str, target: float, measure: Callable[[], float], *, unit: str = "s", rounds: int = ROUNDS, note: str = ""
 ) -> Line:
     """A time, at most `target` before scaling: `measure()` gives it in `unit`; the median counts."""
-    baseline = loop_step()
-    scaled = target * max(1.0, baseline / LOOP_STEP_NS)
-    return _line(name, unit, (target, scaled), measure, rounds, baseline, higher=False, note=note)
+    taken = _rounds(measure, rounds)
+    return Line(
+        name, unit, target, target * taken.slowness, taken.value, taken.values, taken.baseline, False, taken.why or note
+    )
 
 
 def rate(
     name: str, target: float | None, measure: Callable[[], float], *, rounds: int = ROUNDS, note: str = ""
 ) -> Line:
     """A rate, at least `target` before scaling: `measure()` gives it per second; the median counts."""
-    baseline = loop_step()
-    scaled = None if target is None else target / max(1.0, baseline / LOOP_STEP_NS)
-    return _line(name, "1/s", (target, scaled), measure, rounds, baseline, higher=True, note=note)
+    taken = _rounds(measure, rounds)
+    scaled = None if target is None else target / taken.slowness
+    return Line(name, "1/s", target, scaled, taken.value, taken.values, taken.baseline, True, taken.why or note)
 
 
 def amount(name: str, target: float, measure: Callable[[], float], *, unit: str, note: str = "") -> Line:
     """A figure that does not depend on the machine's speed, measured once, at most `target`."""
-    return _line(name, unit, (target, target), measure, 1, None, higher=False, note=note)
+    taken = _rounds(measure, 1)
+    return Line(name, unit, target, target, taken.value, taken.values, None, False, taken.why or note)
 
 
-def _line(
-    name: str,
-    unit: str,
-    targets: tuple[float | None, float | None],
-    measure: Callable[[], float],
-    rounds: int,
-    baseline: float | None,
-    *,
-    higher: bool,
-    note: str,
-) -> Line:
+@dataclass(frozen=True)
+class _Taken:
+    """What the rounds of a figure gave; `why` says why there is no value."""
+
+    values: list[float]
+    value: float | None
+    baseline: float
+    why: str = ""
+
+    @property
+    def slowness(self) -> float:
+        return max(1.0, self.baseline / LOOP_STEP_NS)
+
+
+def _rounds(measure: Callable[[], float], rounds: int) -> _Taken:
+    """Measure, each round with a bare loop before it: whatever else the machine does slows both."""
     values: list[float] = []
+    steps: list[float] = []
     try:
-        values.extend(measure() for _ in range(rounds))
+        for _ in range(rounds):
+            steps.append(loop_step())
+            values.append(measure())
     except NotMeasured as reason:
-        return Line(name, unit, *targets, None, values, baseline, higher, str(reason))
-    return Line(name, unit, *targets, statistics.median(values), values, baseline, higher, note)
+        return _Taken(values, None, statistics.median(steps), str(reason))
+    return _Taken(values, statistics.median(values), statistics.median(steps))
 
 
 def host() -> dict[str, Any]:
