@@ -265,6 +265,7 @@ class Ledger(RuleBasedStateMachine):
                 assert number == min(count, len(self.held))
             self.held.difference_update(back)
             self.free.extend(back)
+        self.collect()  # what waits is tried again then, and may fail for another reason than pages
 
     @rule()
     def init(self) -> None:
