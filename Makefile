@@ -20,7 +20,7 @@ help:
 $(STAMP): pyproject.toml tools/prerequisites.sh
 	@tools/prerequisites.sh
 	@python3 -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --editable '.[dev]'
 	@touch $@
 
 run: $(STAMP)
