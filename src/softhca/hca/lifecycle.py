@@ -48,7 +48,7 @@ class Teardown:
     objects: int
 
 
-@command(Opcode.ENABLE_HCA, EnableHcaIn, EnableHcaOut, stages=(Stage.DISABLED,))
+@command(Opcode.ENABLE_HCA, EnableHcaIn, EnableHcaOut, stages=(Stage.DISABLED,), partial="own function only")
 def enable_hca(fn: Function, request: EnableHcaIn, reply: EnableHcaOut) -> None:
     """The function may be set up; whatever was selected in an earlier life is forgotten (F8)."""
     own_function(fn, request.function_id, request.embedded_cpu_function)
@@ -111,7 +111,9 @@ def teardown_hca(fn: Function, request: TeardownHcaIn, reply: TeardownHcaOut) ->
     fn.device.commands.resume()
 
 
-@command(Opcode.DISABLE_HCA, DisableHcaIn, DisableHcaOut, stages=(*BEFORE_INIT, Stage.TORN_DOWN))
+@command(
+    Opcode.DISABLE_HCA, DisableHcaIn, DisableHcaOut, stages=(*BEFORE_INIT, Stage.TORN_DOWN), partial="own function only"
+)
 def disable_hca(fn: Function, request: DisableHcaIn, reply: DisableHcaOut) -> None:
     """The end of the function's life; pages that were not taken back stay the device's (B6, F4)."""
     own_function(fn, request.function_id, request.embedded_cpu_function)

@@ -106,7 +106,14 @@ def _in_stage(fn: Function, stages: tuple[Stage, ...]) -> None:
         raise CommandError(control.BAD_STAGE, f"stage {fn.stage.name}, allowed are {allowed}")
 
 
-@command(Opcode.QUERY_PAGES, QueryPagesIn, QueryPagesOut, op_mods=tuple(PagesNeed), stages=HAS_PAGES)
+@command(
+    Opcode.QUERY_PAGES,
+    QueryPagesIn,
+    QueryPagesOut,
+    op_mods=tuple(PagesNeed),
+    stages=HAS_PAGES,
+    partial="own function only",
+)
 def query_pages(fn: Function, request: QueryPagesIn, reply: QueryPagesOut) -> None:
     """How many pages the function lacks (positive) or can return (negative) (B8).
 
@@ -130,7 +137,14 @@ def query_pages(fn: Function, request: QueryPagesIn, reply: QueryPagesOut) -> No
     reply.num_pages = number & _MASK
 
 
-@command(Opcode.MANAGE_PAGES, ManagePagesIn, ManagePagesOut, op_mods=tuple(PagesTransfer), stages=HAS_PAGES)
+@command(
+    Opcode.MANAGE_PAGES,
+    ManagePagesIn,
+    ManagePagesOut,
+    op_mods=tuple(PagesTransfer),
+    stages=HAS_PAGES,
+    partial="own function only",
+)
 def manage_pages(fn: Function, request: ManagePagesIn, reply: ManagePagesOut) -> None:
     """Pages change hands, or the host says that it has none; any of these answers a Pages Request event (B9)."""
     own_function(fn, request.function_id, request.embedded_cpu_function)
