@@ -19,6 +19,7 @@ help:
 
 $(STAMP): pyproject.toml tools/prerequisites.sh
 	@tools/prerequisites.sh
+	@echo "Setting up $(VENV), once: this takes a minute or two ..." >&2
 	@python3 -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --editable '.[dev]'
 	@touch $@
