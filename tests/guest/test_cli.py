@@ -101,6 +101,10 @@ def test_a_lab_failure_says_why(runs: _Runs) -> None:
         (["build", "--", "x"], "takes no command"),
         (["--devices", "17", "--", "x"], "17"),
         (["--copy-out", "only", "--", "x"], "GUESTFILE:HOSTFILE"),
+        (["--timeout", "nan", "--", "x"], "not a number above 0"),
+        (["--timeout", "0", "--", "x"], "not a number above 0"),
+        (["--json", "/none/verdict.json", "--", "x"], "there is no folder /none"),
+        (["--kernel", "newest", "build"], "--kernel has to follow build"),
     ],
 )
 def test_mistakes_are_explained(runs: _Runs, arguments: list[str], message: str) -> None:
@@ -108,6 +112,29 @@ def test_mistakes_are_explained(runs: _Runs, arguments: list[str], message: str)
     assert done.exit_code == 2
     assert message in done.output
     assert runs.calls == []
+
+
+def test_a_control_socket_that_cannot_be_is_explained() -> None:
+    done = _call("--control", "/none/socket", "--", "x")
+    assert done.exit_code == 2
+    assert "/none/socket" in done.output
+
+
+def test_a_verdict_that_cannot_be_written_is_explained(runs: _Runs, tmp_path: Path) -> None:
+    file = tmp_path / "verdict"
+    file.symlink_to(tmp_path / "none/verdict")
+    done = _call("--json", str(file), "--", "x")
+    assert done.exit_code == 125
+    assert "the verdict 'ok' cannot be written" in done.output
+
+
+@pytest.mark.parametrize("command", ["info", "clean", "build"])
+def test_a_cache_that_cannot_be_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    done = _call(command)
+    assert done.exit_code == 125
+    assert f"the lab failed: [Errno 20] Not a directory: '{tmp_path}/file/softhca'" in done.output
 
 
 def test_info(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

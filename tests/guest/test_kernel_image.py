@@ -74,6 +74,15 @@ def test_something_else_is_refused() -> None:
         extract(bytes(4096), _no_zstd)
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[: len(data) // 2], lambda data: data[:12] + bytes(len(data) - 12)]
+)
+def test_a_damaged_kernel_is_refused(compress: Callable[[bytes], bytes], damage: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(LabError, match="the bzImage is damaged"):
+        extract(_bzimage(damage(compress(_KERNEL))), _no_zstd)
+
+
 def test_a_kernel_that_cannot_start_directly_keeps_its_boot_loader() -> None:
     assert extract(_bzimage(gzip.compress(_KERNEL_WITHOUT_PVH)), _no_zstd) is None
     with pytest.raises(LabError, match="CONFIG_PVH"):

@@ -73,6 +73,13 @@ def test_sources_files_are_read(tmp_path: Path) -> None:
     assert find_mirror(etc, release) == "http://one.example/debian"
 
 
+def test_a_list_of_mirrors_as_cloud_images_have_it_is_taken(tmp_path: Path) -> None:
+    etc, release = _machine(tmp_path, "trixie")
+    text = "Types: deb deb-src\nURIs: mirror+file:///etc/apt/mirrors/debian.list\nSuites: trixie\nComponents: main\n"
+    (etc / "sources.list.d/debian.sources").write_text(text)
+    assert find_mirror(etc, release) == "mirror+file:///etc/apt/mirrors/debian.list"
+
+
 @pytest.mark.parametrize(("codename", "distribution"), [("forky", "debian"), ("bookworm", "other")])
 def test_without_a_mirror_the_error_names_the_option(tmp_path: Path, codename: str, distribution: str) -> None:
     etc, release = _machine(tmp_path, codename, distribution)

@@ -89,6 +89,15 @@ def test_copy_takes_what_is_needed_decompressed(tmp_path: Path) -> None:
     assert programs.depmods == [(tmp_path / "base", "6.1")]
 
 
+@pytest.mark.parametrize("suffix", [".xz", ".gz"])
+def test_a_damaged_module_is_named(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"6.1/kernel/lib/crc16.ko{suffix}"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no archive")
+    with pytest.raises(LabError, match=f"crc16.ko{suffix}: the module does not decompress"):
+        modules.copy(tmp_path / "6.1", tmp_path / "base/lib/modules/6.1", _Programs())
+
+
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="no kernel module"):
         modules.copy(tmp_path, tmp_path / "t", _Programs())

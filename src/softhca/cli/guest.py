@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from softhca.guest.cache import Cache
@@ -67,6 +68,12 @@ def _copy_pairs(context: click.Context, parameter: click.Parameter, values: tupl
     return pairs
 
 
+def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not value > 0:
+        raise click.BadParameter(f"{value} is not a number above 0", context, parameter)
+    return value
+
+
 _kernel = click.option(
     "--kernel",
     default="stable",
@@ -81,14 +88,22 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
 
 
 @click.group(cls=GuestGroup, invoke_without_command=True)
-@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Which card to be.")
+@click.option(
+    "--profile",
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    metavar="NAME|FILE.toml",
+    help="Which card to be (a name that does not exist lists all).",
+)
 @click.option("--devices", default=1, show_default=True, type=click.IntRange(0, 16), help="How many cards.")
 @_kernel
 @_packages
 @click.option("--memory", default=1024, show_default=True, type=click.IntRange(min=256), help="MiB of guest memory.")
 @click.option("--boot", is_flag=True, help="Boot really, instead of starting from the saved state of a booted guest.")
 @_mirror
-@click.option("--timeout", default=300.0, show_default=True, help="Seconds that the command may take.")
+@click.option(
+    "--timeout", default=300.0, show_default=True, callback=_seconds, help="Seconds that the command may take."
+)
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Folder to copy the run's logs to.")
 @click.option(
     "--copy-in", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help="Put a file beside the command."
@@ -124,8 +139,13 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
     the lab itself failed. --json tells these apart for certain.
     """  # noqa: D301
     if ctx.invoked_subcommand is not None:
+        _refuse_options_before(ctx, ctx.invoked_subcommand)
         return
+    verdict_file: Path | None = given["json_file"]
+    if verdict_file is not None and not verdict_file.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {verdict_file.absolute().parent}", param_hint="--json")
     from softhca.guest.run import Options
+    from softhca.guest.verdict import EXIT_LAB
 
     options = Options(
         kernel=given["kernel"],
@@ -141,10 +161,25 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
         allow_kernel=list(given["allow_kernel"]),
     )
     outcome = _run(options, given["profile"], given["devices"], given["control"], _script(ctx.meta.get(_COMMAND)))
-    if given["json_file"] is not None:
-        given["json_file"].write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
     _explain(outcome)
+    if verdict_file is not None:
+        try:
+            verdict_file.write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
+        except OSError as error:
+            click.echo(f"softhca guest: the verdict {outcome.verdict!r} cannot be written: {error}", err=True)
+            sys.exit(EXIT_LAB)
     sys.exit(outcome.exit)
+
+
+def _refuse_options_before(ctx: click.Context, name: str) -> None:
+    """An option before a sub-command would have no effect; it is most likely meant for the sub-command.
+
+    Raises:
+        click.UsageError: there is one.
+    """
+    for parameter in ctx.command.params:
+        if parameter.name and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]} has to follow {name}, if {name} takes it", ctx)
 
 
 def _script(words: list[str] | None) -> str | None:
@@ -196,7 +231,11 @@ def _questions(loop: Loop, path: Path | None, devices: list[Served]) -> Iterator
         return
     from softhca.vfio_user.control import Control
 
-    with closing(Control(loop, path)) as control:
+    try:
+        control = Control(loop, path)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{path}: {error}", param_hint="--control") from error
+    with closing(control):
         control.register("summary", lambda _: {"devices": [served.summary() for served in devices]})
         yield
 
@@ -219,11 +258,19 @@ def _explain(outcome: Outcome) -> None:
         click.echo("softhca guest: the command took too long", err=True)
 
 
-def _cache() -> Cache:
+@contextmanager
+def _cache() -> Iterator[Cache]:
+    """The lab's cache; when work in it fails, say why and end with the status of the lab."""
     from softhca.guest.cache import Cache
+    from softhca.guest.errors import LabError
     from softhca.guest.progress import to_stderr
+    from softhca.guest.verdict import EXIT_LAB
 
-    return Cache(progress=to_stderr)
+    try:
+        yield Cache(progress=to_stderr)
+    except (LabError, OSError) as error:
+        click.echo(f"softhca guest: the lab failed: {error}", err=True)
+        sys.exit(EXIT_LAB)
 
 
 @guest.command()
@@ -234,26 +281,21 @@ def build(kernel: str, packages: list[str], mirror: str | None) -> None:
     """Build what is missing of the lab, so that the next run starts at once."""
     from softhca.guest import lab
     from softhca.guest.accelerator import accelerator
-    from softhca.guest.errors import LabError
     from softhca.guest.machine import Hardware
     from softhca.guest.progress import to_stderr
 
-    cache = _cache()
-    try:
+    with _cache() as cache:
         parts = lab.obtain(cache, mirror, kernel, packages, to_stderr)
         if kernel == "stable" and not packages:
             lab.snapshot(cache, parts, Hardware(accelerator()), to_stderr)
-    except LabError as error:
-        click.echo(f"softhca guest: the lab failed: {error}", err=True)
-        sys.exit(125)
     click.echo(f"The lab is ready in {cache.root} (kernel {parts.kernel.version}).")
 
 
 @guest.command()
 def clean() -> None:
     """Remove the lab from the cache."""
-    cache = _cache()
-    click.echo(f"{cache.clean()} parts removed from {cache.root}.")
+    with _cache() as cache:
+        click.echo(f"{cache.clean()} parts removed from {cache.root}.")
 
 
 @guest.command()
@@ -265,12 +307,12 @@ def info(as_json: bool) -> None:
     from softhca.guest.errors import LabError
     from softhca.guest.mirror import find_mirror
 
-    cache = _cache()
+    with _cache() as cache:
+        parts = [(path.name, disk_usage(path)) for path in cache.artefacts()]
     try:
         mirror: str | None = find_mirror()
     except LabError:
         mirror = None
-    parts = [(path.name, disk_usage(path)) for path in cache.artefacts()]
     answer = {
         "cache": str(cache.root),
         "mirror": mirror,

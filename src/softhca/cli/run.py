@@ -192,7 +192,13 @@ def _close(driver: Driver) -> str:
 
 
 @click.command()
-@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Which card to be.")
+@click.option(
+    "--profile",
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    metavar="NAME|FILE.toml",
+    help="Which card to be (a name that does not exist lists all).",
+)
 @click.option("--seed", default=0, show_default=True, help="Decides the order of the device's work and the payload.")
 @click.option(
     "--clock",
@@ -216,9 +222,8 @@ def run(profile: str, seed: int, clock: str, as_json: bool) -> None:
     """  # noqa: D301
     from softhca.driver import DriverError
 
-    teller = _quiet if as_json else _teller(profile, seed, clock)
-    story = Story(profile, seed, teller)
     driver = build_driver(profile, seed, clock)
+    story = Story(profile, seed, _quiet if as_json else _teller(profile, seed, clock))
     failure: Exception | None = None
     try:
         play(driver, story)

@@ -75,7 +75,13 @@ def _drain(reader: socket.socket) -> None:
 @click.option(
     "--socket", "path", required=True, type=click.Path(path_type=Path), help="UNIX socket to listen on; it is created."
 )
-@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Which card to be.")
+@click.option(
+    "--profile",
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    metavar="NAME|FILE.toml",
+    help="Which card to be (a name that does not exist lists all).",
+)
 @click.option("--control", type=click.Path(path_type=Path), help="Second socket: questions, answers in lines of JSON.")
 def serve(path: Path, profile: str, control: Path | None) -> None:
     """Serve one card to a virtual machine monitor, over the vfio-user protocol.

@@ -20,7 +20,7 @@ FATAL = re.compile(
     re.X,
 )
 """What the kernel prints when it has found itself broken: WARN, BUG, oops, hung task, stall, KASAN, lockdep."""
-DRIVER = re.compile(r"mlx5|mlx5_|infiniband|\bib_\w+|\brdma\w*|\biw_cm\b", re.I)
+DRIVER = re.compile(r"mlx5|infiniband|\bib_\w+|\brdma\w*|\biw_cm\b", re.I)
 """What stands in lines of the driver and of the RDMA core."""
 _ERROR_LEVEL = 3
 

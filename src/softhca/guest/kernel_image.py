@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable
 
 from softhca.guest.errors import LabError
@@ -57,7 +58,7 @@ def extract(image: bytes, decompress_zstd: Callable[[bytes], bytes]) -> bytes | 
         decompress_zstd: takes a zstd frame apart.
 
     Raises:
-        LabError: this is neither a bzImage nor an ELF file, or an ELF file that cannot start directly.
+        LabError: this is neither a bzImage nor an ELF file, an ELF file that cannot start directly, or damaged.
     """
     if image[:4] == _ELF:
         if not starts_directly(image):
@@ -70,11 +71,15 @@ def extract(image: bytes, decompress_zstd: Callable[[bytes], bytes]) -> bytes | 
     length = int.from_bytes(image[0x24C:0x250], "little")
     payload = image[setup * 512 + offset :][:length]
     if payload[:4] == b"\x28\xb5\x2f\xfd":
-        kernel = decompress_zstd(payload[:-4])
+        decompress = decompress_zstd
     elif payload[:2] == b"\x1f\x8b":
-        kernel = gzip.decompress(payload[:-4])
+        decompress = gzip.decompress
     elif payload[:6] == b"\xfd7zXZ\x00":
-        kernel = lzma.decompress(payload[:-4])
+        decompress = lzma.decompress
     else:
         return None
+    try:
+        kernel = decompress(payload[:-4])
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, LabError) as error:
+        raise LabError(f"the bzImage is damaged: what it holds does not decompress: {error}") from error
     return kernel if kernel[:4] == _ELF and starts_directly(kernel) else None

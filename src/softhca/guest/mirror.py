@@ -70,7 +70,11 @@ def find_mirror(etc: Path = Path("/etc/apt"), os_release: Path = Path("/etc/os-r
     suite = release.get("VERSION_CODENAME", "")
     if release.get("ID") == "debian":
         for source in sources(etc):
-            if suite in source.suites and "main" in source.components and re.match(r"https?://|file:", source.uri):
+            if (
+                suite in source.suites
+                and "main" in source.components
+                and re.match(r"https?://|(mirror\+)?file:", source.uri)
+            ):
                 return source.uri.rstrip("/")
     raise LabError(
         f"no Debian mirror found in {etc}/sources.list and {etc}/sources.list.d (suite {suite or 'unknown'!r}); "

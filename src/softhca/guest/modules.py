@@ -7,6 +7,7 @@ import lzma
 import os
 import re
 import shutil
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -152,11 +153,14 @@ def copy(source: Path, target: Path, programs: Programs) -> None:
 
 def _decompressed(path: Path, programs: Programs) -> bytes:
     data = path.read_bytes()
-    match path.suffix:
-        case ".xz":
-            return lzma.decompress(data)
-        case ".gz":
-            return gzip.decompress(data)
-        case ".zst":
-            return programs.decompress_zstd(data)
+    try:
+        match path.suffix:
+            case ".xz":
+                return lzma.decompress(data)
+            case ".gz":
+                return gzip.decompress(data)
+            case ".zst":
+                return programs.decompress_zstd(data)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, LabError) as error:
+        raise LabError(f"{path}: the module does not decompress: {error}") from error
     return data

@@ -56,9 +56,16 @@ class Programs:
         return {**os.environ, "QEMU_MODULE_DIR": str(self.root / _LIBRARIES / "qemu")}
 
     def decompress_zstd(self, data: bytes) -> bytes:
-        """Take one zstd frame apart."""
+        """Take one zstd frame apart.
+
+        Raises:
+            LabError: it is damaged.
+        """
         command = self.command("usr/bin/zstd", "-q", "-d", "-c")
-        return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
+        done = subprocess.run(command, input=data, capture_output=True, check=False)
+        if done.returncode:
+            raise LabError(done.stderr.decode(errors="replace").strip() or f"zstd ended with status {done.returncode}")
+        return done.stdout
 
     def make_image(self, tree: Path, image: Path) -> None:
         """Write an uncompressed erofs image of a tree, every file owned by root."""
