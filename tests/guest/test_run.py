@@ -28,9 +28,10 @@ def _carry_out(tmp_path: Path, options: Options, devices: list[Served] | None = 
     ],
 )
 def test_mistakes_are_found_before_anything_is_built(tmp_path: Path, options: Options, message: str) -> None:
-    outcome, _ = _carry_out(tmp_path, options)
+    outcome, said = _carry_out(tmp_path, options)
     assert outcome.verdict == "lab"
     assert message in (outcome.lab_error or "")
+    assert said == []
     assert list((tmp_path / "cache").iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softhca.prm.hexdump import MAX_BYTES, HexError, parse_hex
+from softhca.prm.hexdump import MAX_BYTES, MAX_TEXT, HexError, parse_hex
 
 DATA = bytes(range(16)) + b"mlx5 00 11 22 33"
 
@@ -72,6 +72,9 @@ def test_a_dump_may_begin_behind_zero() -> None:
         ("00000000: 00 01 02\n*\n00000010: 00", "its offset is 0x10 bytes into the dump, 0x3 was expected"),
         (f"00000000: 00\n*\n{2 * MAX_BYTES:08x}: 00", "was expected"),
         ("*", "no offset behind the last"),
+        ("00" * (MAX_BYTES + 1), f"line 1: the dump has more than {MAX_BYTES} bytes"),
+        (f"00000000: 00\n*\n{MAX_BYTES:08x}: 00", "line 3: the dump has more than"),
+        (" " * (MAX_TEXT + 1), f"more than {MAX_TEXT} characters"),
     ],
 )
 def test_what_is_no_dump_is_refused(text: str, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,11 +122,12 @@ def _table(structure: type[Layout], as_json: bool) -> None:
 
 def _decode(structure: type[Layout], hex_file: Path, as_json: bool) -> None:
     from softhca.prm import show
-    from softhca.prm.hexdump import HexError, parse_hex
+    from softhca.prm.hexdump import MAX_TEXT, HexError, parse_hex
     from softhca.prm.layout import LayoutError
 
     try:
-        text = sys.stdin.read() if str(hex_file) == "-" else hex_file.read_text()
+        with nullcontext(sys.stdin) if str(hex_file) == "-" else hex_file.open() as file:
+            text = file.read(MAX_TEXT + 1)
         views = show.views(structure, parse_hex(text))
     except (OSError, UnicodeDecodeError, HexError, LayoutError) as error:
         raise click.ClickException(f"{hex_file}: {error}") from error

@@ -13,7 +13,7 @@ class Entry:
     Attributes:
         name: path without a leading slash.
         mode: type and permissions, as in stat(2).
-        data: content, or the target of a symbolic link.
+        data: content.
         device: major and minor number of a device node.
     """
 
@@ -31,11 +31,6 @@ def file(name: str, data: bytes, permissions: int = 0o644) -> Entry:
 def folder(name: str, permissions: int = 0o755) -> Entry:
     """A folder."""
     return Entry(name, stat.S_IFDIR | permissions)
-
-
-def symlink(name: str, target: str) -> Entry:
-    """A symbolic link."""
-    return Entry(name, stat.S_IFLNK | 0o777, target.encode())
 
 
 def character_device(name: str, major: int, minor: int, permissions: int = 0o600) -> Entry:

@@ -29,22 +29,6 @@ def header_folder(mirror: str | None = None, progress: Progress = silent) -> Pat
     return _only(root, "usr/src/linux-headers-*-common")
 
 
-def verbs_header_folder(mirror: str | None = None, progress: Progress = silent) -> Path:
-    """Folder of rdma-core's headers (package libibverbs-dev): `infiniband/verbs.h` and `infiniband/mlx5dv.h`.
-
-    Raises:
-        LabError: the package cannot be had.
-    """
-
-    def make(work: Path) -> None:
-        with shared_apt(cache, mirror, progress) as apt:
-            _unpack_one(apt, "libibverbs-dev", work)
-
-    cache = Cache(progress=progress)
-    root = cache.obtain("verbs-headers", key_of("libibverbs-dev", 1), make)
-    return _only(root, "usr/include")
-
-
 def _unpack_one(apt: PrivateApt, package: str, work: Path) -> None:
     debs = apt.download_only_these([package], work / "debs")
     unpack(debs, work)

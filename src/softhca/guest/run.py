@@ -326,7 +326,8 @@ class Run:
         (self._folder / "verdict.json").write_text(json.dumps(self._outcome.as_json(), indent=1) + "\n")
         if self._options.keep is not None:
             shutil.copytree(self._folder, self._options.keep, dirs_exist_ok=True)
-        if self._outcome.verdict in ("ok", "command") or self._options.keep is not None:
+        started = (self._folder / "qemu.command").is_file()
+        if self._outcome.verdict in ("ok", "command") or self._options.keep is not None or not started:
             shutil.rmtree(self._folder)
         else:
             self._progress(f"logs are kept in {self._folder}")

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 MAX_BYTES = 1 << 20
 """A dump is not larger: repeated lines (`*`) of a hostile file stay bounded."""
+MAX_TEXT = 16 * MAX_BYTES
+"""Characters that the text of a dump has at most."""
 
 WORD = 8
 """Characters that data behind a prefix have at least; what is shorter is a figure in a title."""
@@ -30,8 +32,10 @@ def parse_hex(text: str) -> bytes:
     swapped. A `*` repeats the line before it up to the next offset.
 
     Raises:
-        HexError: nothing was found, a line is broken, or its offset does not follow the line before.
+        HexError: nothing was found, a line is broken, its offset does not follow the line before, or it is too much.
     """
+    if len(text) > MAX_TEXT:
+        raise HexError(f"more than {MAX_TEXT} characters")
     data = bytearray()
     base: int | None = None
     row, repeat = b"", False
@@ -54,6 +58,8 @@ def parse_hex(text: str) -> bytes:
         repeat = False
         row = _row(body, digits, number)
         data += row
+        if len(data) > MAX_BYTES:
+            raise HexError(f"line {number}: the dump has more than {MAX_BYTES} bytes")
     if repeat:
         raise HexError("no offset behind the last *, so that the repeats cannot be counted")
     if not data:
