@@ -91,10 +91,11 @@ class Completions:
     log_size: int
     uar: int
     consumer: int = 0
+    stride: int = 64
 
     def raw(self) -> bytes | None:
         """The next CQE, if its owner bit says that it is there; the consumer counter moves on."""
-        at = (self.consumer & ((1 << self.log_size) - 1)) * 64
+        at = ((self.consumer & ((1 << self.log_size) - 1)) + 1) * self.stride - 64
         own = self.memory.view[at + 63]
         if own >> 4 == CqeOpcode.INVALID or own & 1 != self.consumer >> self.log_size & 1:
             return None
@@ -233,8 +234,9 @@ class Bench:
         return Events(reply.eq_number, memory, log_size, self.uar)
 
     def cq(self, *, log_size: int = 6, events: Events | None = None, **context: Any) -> Completions:
-        memory, record = self.memory(64 << log_size), self.memory(8)
-        memory.view[63::64] = b"\xf0" * (1 << log_size)
+        stride = 128 if context.get("cqe_sz") else 64
+        memory, record = self.memory(stride << log_size), self.memory(8)
+        memory.view[stride - 1 :: stride] = b"\xf0" * (1 << log_size)
         fields = {
             "log_cq_size": log_size,
             "uar_page": self.uar,
@@ -242,7 +244,7 @@ class Bench:
             "dbr_addr": record.iova,
         } | context
         reply = self.call(Opcode.CREATE_CQ, cq_context=fields, pas=self.pages(memory))
-        return Completions(reply.cqn, memory, record, log_size, self.uar)
+        return Completions(reply.cqn, memory, record, log_size, self.uar, stride=stride)
 
     def mkey(
         self,

@@ -94,6 +94,8 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         # Completion.
         "cqe_version": Limit(most=1),
         "cq_oi": FLAG,
+        "cq_resize": FLAG,
+        "cqe_128_always": FLAG,
         "cq_moderation": FLAG,
         # Device, command interface, UAR.
         "cmdif_checksum": Limit(most=3),

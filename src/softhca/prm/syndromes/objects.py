@@ -85,7 +85,7 @@ CQE_SIZE_UNSUPPORTED = syndrome(
     0xCA020030,
     CommandStatus.BAD_PARAM,
     "the CQE size is not one that the device takes",
-    "cqe_sz of the CQ context: 0 (64 bytes)",
+    "cqe_sz of the CQ context: 0 (64 bytes), 1 and 2 (128 bytes)",
 )
 CQE_COMPRESSION_UNSUPPORTED = syndrome(
     0xCA020031,
@@ -96,20 +96,14 @@ CQE_COMPRESSION_UNSUPPORTED = syndrome(
 CQ_CHANNEL_UNSUPPORTED = syndrome(
     0xCA020032,
     CommandStatus.BAD_PARAM,
-    "a CQ of an APU or of cross-channel operation is asked for, which this device does not have",
-    "apu_cq and cc of the CQ context",
+    "a CQ that reports to an APU is asked for, which this device does not have",
+    "apu_cq of the CQ context",
 )
 CQ_FIELD_UNSUPPORTED = syndrome(
     0xCA020033,
     CommandStatus.BAD_PARAM,
     "MODIFY_CQ selects a field that cannot be changed",
     "modify_field_select: 1 (period), 2 (count), 4 (oi)",
-)
-CQ_RESIZE_UNSUPPORTED = syndrome(
-    0xCA020034,
-    CommandStatus.BAD_PARAM,
-    "MODIFY_CQ asks for a resize, which this device does not do",
-    "the capability cq_resize",
 )
 ACCESS_MODE_UNSUPPORTED = syndrome(
     0xCA020040,
