@@ -12,6 +12,7 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
     function,
     hca_cap,
     hca_vport,
+    ib_packet,
     init_segment,
     mad,
     mkey,
