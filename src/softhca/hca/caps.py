@@ -90,6 +90,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "max_wqe_sz_rq": Limit(most=512),
         # Transports.
         "rc": FLAG,
+        "uc": FLAG,
         "xrc": FLAG,
         # Completion.
         "cqe_version": Limit(most=1),
@@ -142,7 +143,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
 }
 """What is implemented, by page of the profile: a field that is not here answers 0, whatever the profile says.
 
-`xrc` stands for XRC domains and XRC SRQs, without which mlx5_ib does not load.
+Without `xrc` mlx5_ib does not load.
 """
 
 INITIAL: Mapping[str, Mapping[str, int]] = {

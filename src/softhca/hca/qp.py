@@ -72,7 +72,7 @@ def _cq(fn: Function, number: int, *, needed: bool) -> Cq | None:
     Opcode.CREATE_QP,
     CreateQpIn,
     CreateQpOut,
-    partial="RC; QP0 and QP1 send into the void and receive nothing; REG_UMR exists, UMR does not; "
+    partial="RC, UC, XRC; QP0 and QP1 send into the void and receive nothing; REG_UMR exists, UMR does not; "
     "no UMEM, signatures, QPC extension",
 )
 def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
@@ -86,6 +86,11 @@ def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
     send_cq = _cq(fn, qpc.cqn_snd, needed=not qpc.no_sq)
     recv_cq = _cq(fn, qpc.cqn_rcv, needed=qpc.rq_type != RqType.ZERO_LEN_RQ)
     pool = fn.receive_pools.refer(qpc.srqn_rmpn_xrqn) if qpc.rq_type == RqType.SRQ_RQ else None
+    if qpc.st == ServiceType.XRC:
+        uses.append(fn.xrcds.refer(qpc.xrcd))
+        if pool is not None:  # a default: each request names the SRQ that it uses
+            uses.append(pool)
+            pool = None
     if pool is not None and pool.pd != qpc.pd:
         raise CommandError(syndromes.POOL_PD_MISMATCH, f"QP PD {qpc.pd:#x}, SRQ {pool.number:#x} PD {pool.pd:#x}")
     qp = Qp(fn, qpc, buffer, send_cq=send_cq, recv_cq=recv_cq, pool=pool, work=work)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
-from softhca.hca.qp_context import Qp
+from softhca.hca.qp_context import CONNECTED, Qp
 from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import (
     Ads,
@@ -52,6 +52,8 @@ _PKEYS = 128
 
 _RIGHTS = OptParam.RRE | OptParam.RAE | OptParam.RWE
 _NO_OPTIONS = OptParam(0)
+_RELIABLE_ONLY = OptParam.RRE | OptParam.RAE | OptParam.RNR_TIMEOUT
+"""Options that UC does not have."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Transition:
     Attributes:
         opcode: the command.
         sources, target: states.
-        connected, datagram: the optional fields that RC and the other services allow.
+        connected, datagram: the optional fields that connected services and the others allow.
         takes_connected, takes_datagram: the required fields.
     """
 
@@ -160,8 +162,10 @@ def _move(fn: Function, transition: Transition, qpn: int, mask: int, given: Qpc)
             f"QP {qpn:#x} is in {qp.state.name}, {transition.opcode.name} needs "
             f"{' or '.join(state.name for state in sorted(transition.sources))}",
         )
-    connected = qp.service is ServiceType.RC
+    connected = qp.service in CONNECTED
     allowed = transition.connected if connected else transition.datagram
+    if qp.service is ServiceType.UC:
+        allowed &= ~_RELIABLE_ONLY
     if mask & ~int(allowed):
         raise CommandError(
             syndromes.OPTIONAL_NOT_ALLOWED,

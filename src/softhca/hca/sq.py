@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
 from softhca.hca import datagram, rq
-from softhca.hca.qp_context import UNLIMITED_RETRIES, Qp
+from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
 from softhca.prm.codec import codec
@@ -156,9 +156,9 @@ def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
     if wqe.opcode == WqeOpcode.NOP:
         return 0
-    if qp.service is ServiceType.RC:
+    if qp.service in CONNECTED:
         return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
-    if qp.service in (ServiceType.QP0, ServiceType.QP1):
+    if qp.service in DATAGRAM:
         return datagram.send(fn, qp, wqe.opcode, wqe.body)
     raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
 
@@ -182,9 +182,9 @@ def _error_cqe(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndro
 
 
 def _fail(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> None:
-    """End a WQE in error: its CQE, then the QP goes into ERR, or only its send queue when it sends datagrams."""
+    """End a WQE in error: its CQE, then the QP goes into ERR, or only its send queue when it is unreliable."""
     written = _error_cqe(qp, wqe, syndrome, vendor)
-    if qp.service in (ServiceType.QP0, ServiceType.QP1) and written:
+    if written and (qp.service in DATAGRAM or qp.service is ServiceType.UC):
         qp.become(QpState.SQER)
         return
     qp.enter_error(None if written else EventType.WQ_CATAS_ERROR)
@@ -235,7 +235,7 @@ def _flush_receives(qp: Qp, budget: int) -> int | None:
     while budget and qp.rq_size and rq.posted(qp):
         budget -= 1
         counter = qp.rq_head
-        rq.take(qp)
+        rq.take(qp, None)
         if qp.recv_cq is not None and not qp.recv_cq.fail(
             CqeOpcode.RESP_ERR,
             counter,

@@ -38,6 +38,8 @@ class VendorSyndrome(IntEnum):
     """The responder's QP does not allow RDMA writes."""
     RESPONDER_FAILED = 0x26
     """The responder could not carry the request out."""
+    XRC_DOMAIN = 0x27
+    """The SRQ that an XRC request names does not exist in the responder's XRC domain."""
     NO_RESPONSE = 0x30
     """Nobody answered: no such QP at the path's end, or it does not listen to this one."""
     RECEIVER_NOT_READY = 0x31
