@@ -62,7 +62,9 @@ def scene() -> Scene:
     sent, arrived = bench.cq(), bench.cq()
     pool = xrc_pool(bench, xrcd, pd, arrived)
     initiator = bench.qp(sent, st=ServiceType.XRC, xrcd=xrcd, rq_type=RqType.ZERO_LEN_RQ)
-    target = bench.qp(sent, st=ServiceType.XRC, xrcd=xrcd, rq_type=RqType.SRQ_RQ, srqn_rmpn_xrqn=pool.number, no_sq=1)
+    target = bench.qp(
+        sent, st=ServiceType.XRC, xrcd=xrcd, rq_type=RqType.SRQ_RQ, srqn_rmpn_xrqn=pool.number, no_sq=1, uar_page=0
+    )
     bench.connect(initiator, target)
     return Scene(bench, xrcd, pd, pool, arrived, sent, initiator, target)
 

@@ -80,7 +80,9 @@ def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
     qpc = request.qpc
     _check_features(request, qpc)
     buffer = _buffer(fn, request, qpc)
-    uses: list[HcaObject] = [fn.uars.refer(qpc.uar_page)]
+    uses: list[HcaObject] = []
+    if qpc.uar_page or not qpc.no_sq:  # without a send queue nothing rings
+        uses.append(fn.uars.refer(qpc.uar_page))
     if qpc.st != ServiceType.REG_UMR:  # such a QP has no PD: it works on keys by their index
         uses.append(fn.pds.refer(qpc.pd))
     send_cq = _cq(fn, qpc.cqn_snd, needed=not qpc.no_sq)
