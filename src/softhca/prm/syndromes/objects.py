@@ -109,7 +109,8 @@ ACCESS_MODE_UNSUPPORTED = syndrome(
     0xCA020040,
     CommandStatus.BAD_PARAM,
     "the key's access mode is not one that the device takes",
-    "access_mode_4_2 and access_mode_1_0 of the MKey context: 0 (PA) and 1 (MTT)",
+    "access_mode_4_2 and access_mode_1_0 of the MKey context: 0 (PA), 1 (MTT); with max_indirection 2 (KLM), and with "
+    "fixed_buffer_size 3 (KSM)",
 )
 KEY_RANGE_INVALID = syndrome(
     0xCA020041,
@@ -128,6 +129,12 @@ TRANSLATION_SIZE_INVALID = syndrome(
     CommandStatus.BAD_INPUT_LEN,
     "the message holds fewer translation entries than it says",
     "translations_octword_actual_size counts 16 bytes each",
+)
+KEY_LIST_TOO_LONG = syndrome(
+    0xCA020044,
+    CommandStatus.EXCEED_LIM,
+    "the key has more entries than the device takes",
+    "translations_octword_size of the MKey context, log_max_klm_list_size",
 )
 SRQ_STRIDE_INVALID = syndrome(
     0xCA020050,
