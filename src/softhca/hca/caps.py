@@ -104,6 +104,11 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "cq_oi": FLAG,
         "cq_resize": FLAG,
         "cqe_128_always": FLAG,
+        # Counters.
+        "max_qp_cnt": Limit(most=255),
+        "vport_counters": FLAG,
+        "out_of_seq_cnt": FLAG,
+        "retransmission_q_counters": FLAG,
         "cq_moderation": FLAG,
         # Device, command interface, UAR.
         "cmdif_checksum": Limit(most=3),

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 _OWNER = Cqe64.SIZE - 1
+_QPN = slice(0x39, 0x3C)
+"""Where a CQE has the QP's number."""
 _INDEX = 0xFF_FFFF
 """Counters of a CQ are 24 bits wide."""
 _CQE = codec(
@@ -166,6 +168,9 @@ class Cq(HcaObject):
     ) -> bool:
         """Write the CQE of a work request that failed, which counts as solicited; arguments as :meth:`complete`."""
         body = _ERROR_CQE.pack(index, vendor, syndrome, qpn, counter)
+        qp = self._fn.qps.find(qpn & _INDEX)
+        if qp is not None:
+            qp.counters.error_cqe(opcode, syndrome)
         return self._write(body, opcode << 4, solicited=True)
 
     def _write(self, body: bytes, op_own: int, solicited: bool, first_half: bytes = b"") -> bool:
@@ -175,6 +180,9 @@ class Cq(HcaObject):
         dma = self._fn.dma
         try:
             if self.producer - self.consumer >= self._size and not self._overrun_ignored and not self._room():
+                qp = self._fn.qps.find(int.from_bytes(body[_QPN], "big"))
+                if qp is not None:
+                    qp.counters.cq_overflow += 1
                 self._error(CqStatus.CQ_OVERFLOW, CqErrorSyndrome.CQ_OVERRUN)
                 return False
             end = ((self.producer & self._slots) + 1) * self.stride

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softhca.hca.profile import IB_MTUS, Profile
+from softhca.hca.traffic import Traffic
 from softhca.prm.events import EqePortState, EventType, PortChangeSubtype
 from softhca.prm.hca_cap import PortType
 from softhca.prm.hca_vport import PhysicalState, PortState
@@ -35,6 +36,8 @@ class Port:
         event_mode: when a change raises an event.
         mtu: bytes.
         capability_mask: PortInfo.CapabilityMask.
+        traffic: what has passed the port since its reset.
+        counted_from: what had passed when the counters of PPCNT were cleared.
         on_event: takes type, data and sub-type of an event; None: nobody listens.
     """
 
@@ -68,6 +71,8 @@ class Port:
         self.admin = PortAdminStatus.UP
         self.event_mode = PortEventMode.ALWAYS
         self.mtu = self.figures.mtu
+        self.traffic = Traffic()
+        self.counted_from = Traffic()
         self.capability_mask = PortCapability.SYSTEM_IMAGE_GUID | PortCapability.EXTENDED_SPEEDS
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from softhca.bus import Iova, Timer
 from softhca.hca.mkey import KeyUser
 from softhca.hca.objects import HcaObject
+from softhca.hca.q_counter import counters_of
 from softhca.hca.srq import VERSION_0_INDEX
 from softhca.hca.wq import QueueBuffer, fetch
 from softhca.prm.events import EqeQpSrq, EventType
@@ -99,6 +100,7 @@ class Qp(HcaObject):
         sq_size, rq_size: slots; 0 when it has no such queue.
         timer: while it runs, the send queue waits (for a retry).
         retries, rnr_retries: what is left of them for the message in work.
+        counters: the set that it counts in.
         rq_available: receive WQEs that are known to be posted and not taken.
         inbound: how it takes requests; an XRC request names an SRQ instead.
         takes_requests: it is not the initiator's end of an XRC connection.
@@ -183,6 +185,7 @@ class Qp(HcaObject):
         local_user = KeyUser(self.pool.pd, self.number, bool(context.rlky)) if self.pool else self.key_user
         self.inbound = Inbound(self, self.pool, self.recv_cq, index, local_user, self.key_user)
         self.send_index = 0 if version_0 else context.user_index
+        self.counters = counters_of(self.fn, context.counter_set_id)
 
     @property
     def receive_index(self) -> int:

@@ -41,6 +41,7 @@ from softhca.prm.qp import (
     Sqerr2rtsQpOut,
 )
 from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.syndromes import queues
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
@@ -129,6 +130,8 @@ def _check_required(fn: Function, given: Qpc, names: tuple[str, ...]) -> None:
         raise CommandError(
             syndromes.MESSAGE_SIZE_INVALID, f"log_msg_max {given.log_msg_max}, allowed up to {caps.log_max_msg}"
         )
+    if "counter_set_id" in names and given.counter_set_id and fn.q_counters.find(given.counter_set_id) is None:
+        raise CommandError(queues.COUNTER_SET_INVALID, f"counter_set_id {given.counter_set_id:#x}")
     for name, limit in (("log_sra_max", caps.log_max_ra_req_qp), ("log_rra_max", caps.log_max_ra_res_qp)):
         if name in names and getattr(given, name) > limit:
             raise CommandError(syndromes.READ_DEPTH_INVALID, f"{name} {getattr(given, name)}, allowed up to {limit}")

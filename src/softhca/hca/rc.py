@@ -20,6 +20,7 @@ from softhca.hca.path import peer_of
 from softhca.hca.qp_context import RECEIVING, Inbound, Qp
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
 from softhca.hca.srq import XrcSrq
+from softhca.hca.traffic import count_answer, count_request
 from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
@@ -172,13 +173,30 @@ def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int,
     else:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
     try:
-        request(_responder(fn, qp, srqn))
+        _exchange(qp, opcode, length, lambda: _responder(fn, qp, srqn), request)
     except (NoAnswer, NotReady, RequestFailed):
         if qp.service is not ServiceType.UC:
             raise
         qp.lost += 1
     qp.send_psn = (qp.send_psn + max(1, -(-length // qp.mtu))) & _PSN
     return length
+
+
+def _exchange(
+    qp: Qp, opcode: int, length: int, find: Callable[[], Inbound], request: Callable[[Inbound], None]
+) -> None:
+    """Bring a request to its responder; the ports count its packets, and those of the answer."""
+    target = None
+    moved = 0
+    try:
+        inbound = find()
+        target = inbound.qp.fn.device.port
+        request(inbound)
+        moved = length
+    finally:
+        count_request(qp, target, opcode, length)
+        if target is not None and qp.service is not ServiceType.UC:
+            count_answer(qp, target, opcode, moved)
 
 
 def _xrc(body: bytes) -> int:
@@ -235,6 +253,10 @@ def _refuse(peer: Qp, event: EventType, syndrome: CqeSyndrome, vendor: VendorSyn
 
     On UC nobody learns of it, unless it is the responder itself that is broken.
     """
+    if event is EventType.WQ_ACCESS_ERROR:
+        peer.counters.resp_remote_access_errors += 1
+    elif event is EventType.WQ_INVAL_REQ_ERROR:
+        peer.counters.resp_remote_invalid_request += 1
     if peer.service is not ServiceType.UC or event is EventType.WQ_CATAS_ERROR:
         peer.enter_error(event)
     return RequestFailed(syndrome, vendor)
@@ -268,10 +290,12 @@ def _write(inbound: Inbound, pointer: Pointer, message: Message) -> None:
     targets = _remote_views(inbound, pointer, Right.REMOTE_WRITE)
     if message.immediate is None:
         copy(targets, message.pieces)
+        peer.counters.rx_write_requests += 1
         _count_received(peer, message.length)
         return
     wqe = _next_receive(inbound)
     copy(targets, message.pieces)
+    peer.counters.rx_write_requests += 1
     _finish_receive(inbound, wqe, CqeOpcode.RESP_WR_IMM, message)
 
 
@@ -294,6 +318,7 @@ def _read(inbound: Inbound, pointer: Pointer, targets: list[memoryview]) -> None
             peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.READ_NOT_ENABLED
         )
     copy(targets, _remote_views(inbound, pointer, Right.REMOTE_READ))
+    peer.counters.rx_read_requests += 1
     _count_received(peer, pointer.length)
 
 
@@ -306,6 +331,7 @@ def _next_receive(inbound: Inbound) -> rq.ReceiveWqe:
             peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED
         ) from broken
     if wqe is None:
+        peer.counters.out_of_buffer += 1
         raise NotReady(RNR_NANOSECONDS[peer.context.min_rnr_nak])
     return wqe
 

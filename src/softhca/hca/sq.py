@@ -192,6 +192,7 @@ def _fail(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndrome) -
 
 def _retry_later(qp: Qp, wqe: SendWqe, pause: int) -> None:
     """The responder was not ready: send again after the time that it asked for, as often as allowed."""
+    qp.counters.rnr_nak_retry_err += 1
     if qp.rnr_retries == 0:
         _fail(qp, wqe, CqeSyndrome.RNR_RETRY_EXC_ERR, VendorSyndrome.RECEIVER_NOT_READY)
         return
@@ -209,6 +210,7 @@ def _await_answer(qp: Qp, wqe: SendWqe) -> None:
     def expired() -> None:
         if qp.state is not QpState.RTS:
             return
+        qp.counters.local_ack_timeout_err += 1
         if qp.retries == 0:
             _fail(qp, wqe, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, VendorSyndrome.NO_RESPONSE)
             return

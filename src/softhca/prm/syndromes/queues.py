@@ -27,3 +27,27 @@ CQ_RESIZE_BAD_STATE = syndrome(
     "a CQ in its error state, or one whose buffer cannot be written, is not resized",
     "status of the CQ context: destroy the CQ",
 )
+Q_COUNTER_VPORT = syndrome(
+    0xCA040010,
+    CommandStatus.BAD_PARAM,
+    "Q counters of another vport or of all sets together are asked for, which this device does not have",
+    "other_vport and aggregate; the capabilities q_counter_other_vport and q_counter_aggregation",
+)
+VPORT_COUNTER_PORT = syndrome(
+    0xCA040011,
+    CommandStatus.BAD_PARAM,
+    "QUERY_VPORT_COUNTER names a port that the device does not have",
+    "port_num: 0 or 1",
+)
+PPCNT_GROUP = syndrome(
+    0xCA040012,
+    CommandStatus.BAD_PARAM,
+    "PPCNT has not this group of counters",
+    "grp: 0x20 (InfiniBand port counters), 0x21 (extended ones)",
+)
+COUNTER_SET_INVALID = syndrome(
+    0xCA040013,
+    CommandStatus.BAD_PARAM,
+    "a QP is to count in a set of Q counters that does not exist",
+    "counter_set_id: 0, or what ALLOC_Q_COUNTER gave",
+)
