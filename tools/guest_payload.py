@@ -34,7 +34,7 @@ QKEY = 0x1111_1111
 IMMEDIATE = 0x1234_5678
 SIZES = (1, 2, 3, 7, 8, 63, 64, 65, 255, 1024, 4095, 4096, 4097, 16384, 65536, 1 << 20, 3_333_333, 8 << 20)
 SEGMENTS = (1, 2, 3, 8, 16)
-ACCESS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_ATOMIC
+ACCESS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
 MTUS = {e.IBV_MTU_256: 256, e.IBV_MTU_512: 512, e.IBV_MTU_1024: 1024, e.IBV_MTU_2048: 2048, e.IBV_MTU_4096: 4096}
 SUPPLY = random.Random(1).randbytes(ROOM)
 Spans = list[tuple[int, int]]
@@ -48,9 +48,11 @@ class Side:
     """A memory with its key, a completion queue and a queue pair."""
 
     def __init__(self, context: Any, pd: Any, kind: int, segments: int) -> None:
+        has_atomics = context.query_device().atomic_caps != e.IBV_ATOMIC_NONE
+        self.access = ACCESS | (e.IBV_ACCESS_REMOTE_ATOMIC if has_atomics else 0)
         self.memory = mmap.mmap(-1, ROOM)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.mr = MR(pd, ROOM, ACCESS, address=self.address)
+        self.mr = MR(pd, ROOM, self.access, address=self.address)
         self.cq = CQ(context, 64, None, None, 0)
         cap = QPCap(max_send_wr=8, max_recv_wr=8, max_send_sge=segments, max_recv_sge=segments)
         self.qp = QP(pd, QPInitAttr(qp_type=kind, scq=self.cq, rcq=self.cq, cap=cap))
@@ -61,7 +63,7 @@ class Side:
         if kind == e.IBV_QPT_UD:
             attr.qkey = QKEY
         else:
-            attr.qp_access_flags = ACCESS
+            attr.qp_access_flags = self.access
             attr.path_mtu, attr.dest_qp_num = mtu, other
             attr.ah_attr = AHAttr(dlid=lid, port_num=1)
             attr.max_rd_atomic = attr.max_dest_rd_atomic = 1
