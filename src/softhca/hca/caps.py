@@ -103,6 +103,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "cqe_version": Limit(most=1),
         "cq_oi": FLAG,
         "cq_resize": FLAG,
+        "sctr_data_cqe": FLAG,
         "cqe_128_always": FLAG,
         # Counters.
         "max_qp_cnt": Limit(most=255),

@@ -129,7 +129,7 @@ class Cq(HcaObject):
         solicited: bool = False,
         source: int = 0,
         slid: int = 0,
-        inline: bytes | None = None,
+        inline: bytes | bytearray | None = None,
         wide: bool = False,
     ) -> bool:
         """Write the CQE of a work request that went well; tell whether it could be written.
@@ -154,7 +154,7 @@ class Cq(HcaObject):
             return self._write(body, op_own, solicited)
         if wide:
             return self._write(body, op_own | CqeInline.UP_TO_64 << 2, solicited, inline)
-        return self._write(inline + body[len(inline) :], op_own | CqeInline.UP_TO_32 << 2, solicited)
+        return self._write(bytes(inline) + body[len(inline) :], op_own | CqeInline.UP_TO_32 << 2, solicited)
 
     def fail(
         self,
@@ -173,7 +173,7 @@ class Cq(HcaObject):
             qp.counters.error_cqe(opcode, syndrome)
         return self._write(body, opcode << 4, solicited=True)
 
-    def _write(self, body: bytes, op_own: int, solicited: bool, first_half: bytes = b"") -> bool:
+    def _write(self, body: bytes, op_own: int, solicited: bool, first_half: bytes | bytearray = b"") -> bool:
         """Write a CQE, its owner byte last and alone (a whole-entry pack would show a valid byte too early)."""
         if self.status is not CqStatus.OK:
             return False

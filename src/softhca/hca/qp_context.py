@@ -13,7 +13,15 @@ from softhca.hca.q_counter import counters_of
 from softhca.hca.srq import VERSION_0_INDEX
 from softhca.hca.wq import QueueBuffer, fetch
 from softhca.prm.events import EqeQpSrq, EventType
-from softhca.prm.qp import Ads, Qpc, QpState, RqType, ServiceType
+from softhca.prm.qp import (
+    Ads,
+    Qpc,
+    QpState,
+    RqType,
+    ScatterToCqeRequester,
+    ScatterToCqeResponder,
+    ServiceType,
+)
 
 if TYPE_CHECKING:
     from softhca.hca.cq import Cq
@@ -40,6 +48,20 @@ SERVICES = (
 """The transport services that the device has."""
 RQ_TYPES = (RqType.NON_ZERO_RQ, RqType.SRQ_RQ, RqType.ZERO_LEN_RQ)
 """Where its receive work requests may come from: the QP's own queue, a receive pool, nowhere."""
+WIDE = 64
+"""So many bytes of a message are carried by the first half of a CQE of 128 bytes; less by one of 64 bytes."""
+RECEIVE_INLINE: dict[int, int] = {
+    ScatterToCqeResponder.DISABLE: 0,
+    ScatterToCqeResponder.UP_TO_32B: 32,
+    ScatterToCqeResponder.UP_TO_64B: WIDE,
+}
+"""cs_res: bytes of a received message that its CQE carries, instead of memory."""
+SEND_INLINE: dict[int, int] = {
+    ScatterToCqeRequester.DISABLE: 0,
+    ScatterToCqeRequester.UP_TO_32B: 32,
+    ScatterToCqeRequester.UP_TO_64B: WIDE,
+}
+"""cs_req: the same for what a requester reads."""
 RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD))
 """States in which requests of the peer are taken."""
 UNLIMITED_RETRIES = 7
@@ -101,6 +123,8 @@ class Qp(HcaObject):
         timer: while it runs, the send queue waits (for a retry).
         retries, rnr_retries: what is left of them for the message in work.
         counters: the set that it counts in.
+        receive_inline, send_inline: bytes of a message that a CQE carries, for the responder and the requester.
+        carried: what the CQE of the work request in work carries; None: nothing.
         rq_available: receive WQEs that are known to be posted and not taken.
         inbound: how it takes requests; an XRC request names an SRQ instead.
         takes_requests: it is not the initiator's end of an XRC connection.
@@ -149,6 +173,9 @@ class Qp(HcaObject):
         self.retries = 0
         self.rnr_retries = 0
         self.flush_pause = 0
+        self.receive_inline = RECEIVE_INLINE[context.cs_res]
+        self.send_inline = SEND_INLINE[context.cs_req]
+        self.carried: bytearray | None = None
         self.takes_requests = self.service is not ServiceType.XRC or context.rq_type == RqType.SRQ_RQ
         self.established = False
         self.lost = 0

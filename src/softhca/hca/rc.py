@@ -17,7 +17,7 @@ from softhca.hca import rq
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyUser, KeyViolation, Right
 from softhca.hca.path import peer_of
-from softhca.hca.qp_context import RECEIVING, Inbound, Qp
+from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
 from softhca.hca.srq import XrcSrq
 from softhca.hca.traffic import count_answer, count_request
@@ -138,7 +138,9 @@ def gather(fn: Function, qp: Qp, parts: list[bytes | Pointer]) -> list[Piece]:
     return pieces
 
 
-def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, solicited: bool) -> int:
+def carry_out(
+    fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, solicited: bool, inline: int = 0
+) -> int:
     """Carry out a work request of a connected QP.
 
     Args:
@@ -148,6 +150,7 @@ def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int,
         body: the WQE after its control segment.
         immediate: immediate data, if the opcode has such.
         solicited: the responder's CQE is to be a solicited one.
+        inline: up to so many bytes that are read are left to the CQE, in `qp.carried`.
 
     Returns:
         Bytes moved.
@@ -169,7 +172,7 @@ def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int,
         message = _message(pieces, immediate if opcode == WqeOpcode.RDMA_WRITE_IMM else None, solicited)
         length, request = message.length, partial(_write, pointer=_remote(body, message.length), message=message)
     elif opcode == WqeOpcode.RDMA_READ and qp.service is not ServiceType.UC:
-        length, request = _read_request(fn, qp, body)
+        length, request = _read_request(fn, qp, body, inline)
     else:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
     try:
@@ -299,7 +302,7 @@ def _write(inbound: Inbound, pointer: Pointer, message: Message) -> None:
     _finish_receive(inbound, wqe, CqeOpcode.RESP_WR_IMM, message)
 
 
-def _read_request(fn: Function, qp: Qp, body: bytes) -> tuple[int, Callable[[Inbound], None]]:
+def _read_request(fn: Function, qp: Qp, body: bytes, inline: int) -> tuple[int, Callable[[Inbound], None]]:
     """An RDMA READ, its own segments checked: its length, and what is to be done at the responder."""
     parts = segments(body, SEGMENT)
     pointers = [part for part in parts if isinstance(part, Pointer)]
@@ -308,6 +311,9 @@ def _read_request(fn: Function, qp: Qp, body: bytes) -> tuple[int, Callable[[Inb
     length = sum(pointer.length for pointer in pointers)
     _check_length(qp, length)
     targets = [view for pointer in pointers for view in _local(fn, qp, pointer, Right.LOCAL_WRITE)]
+    if 0 < length <= inline:
+        qp.carried = bytearray(length)
+        targets = [memoryview(qp.carried)]
     return length, partial(_read, pointer=_remote(body, length), targets=targets)
 
 
@@ -338,9 +344,12 @@ def _next_receive(inbound: Inbound) -> rq.ReceiveWqe:
 
 def _receive(inbound: Inbound, message: Message) -> None:
     wqe = _next_receive(inbound)
-    copy(_scatter(inbound, wqe, message.length), message.pieces)
+    targets = _scatter(inbound, wqe, message.length)
+    inline = b"".join(message.pieces) if 0 < message.length <= inbound.qp.receive_inline else None
+    if inline is None:
+        copy(targets, message.pieces)
     opcode = CqeOpcode.RESP_SEND if message.immediate is None else CqeOpcode.RESP_SEND_IMM
-    _finish_receive(inbound, wqe, opcode, message)
+    _finish_receive(inbound, wqe, opcode, message, inline)
 
 
 def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:
@@ -385,7 +394,10 @@ def _failed_receive(
     return RequestFailed(remote, vendor)
 
 
-def _finish_receive(inbound: Inbound, wqe: rq.ReceiveWqe, opcode: CqeOpcode, message: Message) -> None:
+def _finish_receive(
+    inbound: Inbound, wqe: rq.ReceiveWqe, opcode: CqeOpcode, message: Message, inline: bytes | None = None
+) -> None:
+    """Take the receive WQE and write its CQE, which carries `inline` if that is given."""
     peer, cq = inbound.qp, inbound.cq
     rq.take(peer, inbound.pool)
     _count_received(peer, message.length)
@@ -397,6 +409,8 @@ def _finish_receive(inbound: Inbound, wqe: rq.ReceiveWqe, opcode: CqeOpcode, mes
         length=message.length,
         immediate=message.immediate or 0,
         solicited=message.solicited,
+        inline=inline,
+        wide=peer.receive_inline == WIDE,
     ):
         raise _refuse(peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
 from softhca.hca import datagram, rq
-from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, Qp
+from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, WIDE, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
 from softhca.prm.codec import codec
@@ -152,12 +152,14 @@ def _send(fn: Function, qp: Qp) -> None:
 
 def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
     """Do what the WQE says; bytes moved."""
+    qp.carried = None
     if wqe.body is None:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
     if wqe.opcode == WqeOpcode.NOP:
         return 0
     if qp.service in CONNECTED:
-        return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
+        inline = qp.send_inline if wqe.signalled else 0
+        return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited, inline=inline)
     if qp.service in DATAGRAM:
         return datagram.send(fn, qp, wqe.opcode, wqe.body)
     raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
@@ -169,7 +171,15 @@ def _complete(qp: Qp, wqe: SendWqe, length: int) -> None:
     if not wqe.signalled or qp.send_cq is None:
         return
     qpn = wqe.opcode << 24 | qp.number
-    if not qp.send_cq.complete(CqeOpcode.REQ, wqe.counter, qpn, index=qp.send_index, length=length):
+    if not qp.send_cq.complete(
+        CqeOpcode.REQ,
+        wqe.counter,
+        qpn,
+        index=qp.send_index,
+        length=length,
+        inline=qp.carried,
+        wide=qp.send_inline == WIDE,
+    ):
         qp.enter_error(EventType.WQ_CATAS_ERROR)
 
 

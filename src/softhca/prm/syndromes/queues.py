@@ -51,3 +51,9 @@ COUNTER_SET_INVALID = syndrome(
     "a QP is to count in a set of Q counters that does not exist",
     "counter_set_id: 0, or what ALLOC_Q_COUNTER gave",
 )
+SCATTER_TO_CQE_INVALID = syndrome(
+    0xCA040020,
+    CommandStatus.BAD_PARAM,
+    "CQEs are to carry data, and the value is not defined or the CQ's CQEs do not hold so much",
+    "cs_res 0, 1 or 2, cs_req 0, 0x11 or 0x22: 32 bytes in CQEs of 64, 64 bytes in CQEs of 128",
+)
