@@ -98,6 +98,9 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         # Transports.
         "rc": FLAG,
         "uc": FLAG,
+        "ud": FLAG,
+        "log_max_mcg": Limit(most=13),
+        "max_qp_mcg": Limit(most=240),
         "xrc": FLAG,
         # Completion.
         "cqe_version": Limit(most=1),

@@ -47,6 +47,10 @@ class Function:
         """Objects that were alive when TEARDOWN_HCA came."""
         self.icm = IcmAccount()
         self.event_map: dict[EventType, Eq] = {}
+        self.special: dict[int, Qp] = {}
+        """What QP number 0 and 1 on the wire are."""
+        self.multicast: dict[bytes, list[Qp]] = {}
+        """Members of each multicast group, by MGID (16 bytes)."""
         self._tables: tuple[Table[Any], ...] = ()
         self.forget_objects()
 
@@ -102,6 +106,8 @@ class Function:
             self.q_counters,
         )
         self.event_map.clear()
+        self.special = {}
+        self.multicast = {}
         self.vport = Vport(self.device.port)
 
     @property

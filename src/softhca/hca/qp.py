@@ -83,7 +83,7 @@ def _cq(fn: Function, number: int, *, needed: bool) -> Cq | None:
     Opcode.CREATE_QP,
     CreateQpIn,
     CreateQpOut,
-    partial="RC, UC, XRC; QP0 and QP1 send into the void and receive nothing; REG_UMR exists, UMR does not; "
+    partial="RC, UC, XRC, UD, QP0, QP1; on Ethernet nobody takes a datagram; REG_UMR exists, UMR does not; "
     "no UMEM, signatures, QPC extension",
 )
 def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
@@ -110,6 +110,8 @@ def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
         raise CommandError(syndromes.POOL_PD_MISMATCH, f"QP PD {qpc.pd:#x}, SRQ {pool.number:#x} PD {pool.pd:#x}")
     qp = Qp(fn, qpc, buffer, send_cq=send_cq, recv_cq=recv_cq, pool=pool, work=work)
     reply.qpn = fn.qps.add(qp)
+    if qp.service in (ServiceType.QP0, ServiceType.QP1):
+        fn.special[qp.service - ServiceType.QP0] = qp
     qp.refresh()
     qp.refer(*uses, *(item for item in (send_cq, recv_cq, pool) if item is not None))
 

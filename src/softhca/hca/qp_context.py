@@ -35,12 +35,13 @@ _RECEIVE_WORD, _SEND_WORD = 0, 4
 
 CONNECTED = frozenset((ServiceType.RC, ServiceType.UC, ServiceType.XRC))
 """Services whose QPs have a peer."""
-DATAGRAM = frozenset((ServiceType.QP0, ServiceType.QP1))
+DATAGRAM = frozenset((ServiceType.UD, ServiceType.QP0, ServiceType.QP1))
 """Services whose work requests say where they go."""
 SERVICES = (
     ServiceType.RC,
     ServiceType.UC,
     ServiceType.XRC,
+    ServiceType.UD,
     ServiceType.QP0,
     ServiceType.QP1,
     ServiceType.REG_UMR,
@@ -289,3 +290,4 @@ class Qp(HcaObject):
         """No timer of this QP fires after this, and its queues are not looked at any more."""
         self.rest()
         self.state = QpState.RST
+        self.fn.special = {number: qp for number, qp in self.fn.special.items() if qp is not self}

@@ -161,7 +161,7 @@ def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
         inline = qp.send_inline if wqe.signalled else 0
         return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited, inline=inline)
     if qp.service in DATAGRAM:
-        return datagram.send(fn, qp, wqe.opcode, wqe.body)
+        return datagram.send(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
     raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
 
 

@@ -131,10 +131,22 @@ def count_answer(qp: Qp, responder: Port, opcode: int, length: int) -> None:
         _pass(responder, qp.fn.device.port, 1, _ATOMIC_ANSWER + grh)
 
 
-def count_datagram(source: Port, targets: list[Port], length: int, *, grh: bool, multicast: bool = False) -> None:
-    """Count a datagram of `length` bytes; with multicast, the copy that each of `targets` receives too."""
+def count_datagram(
+    source: Port | None, targets: list[Port], length: int, *, grh: bool, multicast: bool = False
+) -> None:
+    """Count a datagram of `length` bytes; with multicast, the copy that each of `targets` receives too.
+
+    Args:
+        source: the port that sends it; None when that is the subnet manager's.
+        targets: where it arrives.
+        length: bytes of its payload.
+        grh: whether it has a global route header.
+        multicast: whether it goes to a group.
+    """
     octets = BASE + _DATAGRAM + (GRH if grh else 0) + (length + 3 & ~3)
-    flows = [source.traffic.multicast_sent if multicast else source.traffic.sent]
+    flows = []
+    if source is not None:
+        flows.append(source.traffic.multicast_sent if multicast else source.traffic.sent)
     flows += [port.traffic.multicast_received if multicast else port.traffic.received for port in targets]
     for flow in flows:
         flow.packets += 1

@@ -74,7 +74,7 @@ class Vport:
             mac: destination MAC address, 48 bits (RoCE).
         """
         if port.infiniband:
-            return lid == port.lid and (gid is None or gid == port.gid(0))
+            return lid == port.lid != 0 and (gid is None or gid == port.gid(0))
         return (mac == self.mac or mac in self.roce.macs()) and (gid is None or gid in self.roce.gids())
 
 
