@@ -234,7 +234,7 @@ def main() -> None:
     """Run the modules named, by default all."""
     parser = argparse.ArgumentParser()
     parser.add_argument("modules", nargs="*")
-    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--module-limit", type=float, default=300.0)
     options = parser.parse_args()
     sys.argv[1:] = []

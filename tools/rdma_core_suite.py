@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--profile", default="connectx-6-ib")
     parser.add_argument("--timeout", type=float, default=1500.0, help="seconds for all modules together")
     parser.add_argument("--module-limit", type=float, default=300.0, help="seconds for a module")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a test")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for a test")
     parser.add_argument("--allow-kernel", action="append", default=[], help="as of softhca guest")
     options = parser.parse_args()
     print(_ROW.format(module="module", ok="ok", skipped="skipped", failed="failed", seconds="seconds"), flush=True)

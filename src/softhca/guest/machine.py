@@ -24,7 +24,7 @@ PORTS = ("control", "input", "output", "error", "kernel")
 """Names of the serial ports between the agent and this process."""
 _COMMAND_LINE = (
     "console=ttyS0 quiet loglevel=5 panic=-1 rodata=off cryptomgr.notests mitigations=off nokaslr "
-    "printk.devkmsg=on log_buf_len=4M watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 tsc=unstable"
+    "printk.devkmsg=on log_buf_len=4M watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 tsc=reliable"
 )
 
 
