@@ -9,6 +9,7 @@ from typing import Any, cast
 from softhca.bus import DmaSpace, Engine, Iova, VirtualClock
 from softhca.bus.local import LocalHost
 from softhca.hca.command import COMMANDS
+from softhca.hca.fabric import Fabric
 from softhca.hca.function import Function
 from softhca.hca.health import Health
 from softhca.hca.port import Port
@@ -29,9 +30,11 @@ SECOND = 1_000_000_000
 class Card:
     """What a function asks its device for."""
 
-    def __init__(self, profile: str) -> None:
-        self.profile = load_profile(profile)
-        self.engine = Engine(VirtualClock(), seed=7)
+    function: Function
+
+    def __init__(self, profile: str, engine: Engine | None = None, number: int = 0) -> None:
+        self.profile = load_profile(profile).numbered(number)
+        self.engine = engine or Engine(VirtualClock(), seed=7)
         self.host = LocalHost(256 << 20)
         self.dma: DmaSpace = self.host.dma
         self.port = Port(self.profile)
@@ -39,6 +42,7 @@ class Card:
         self.vectors = VECTORS
         self.interrupts: list[int] = []
         self.health = Health(self.engine.clock, HealthBuffer.new())
+        self.fabric = Fabric()
         self.time = 0x1122_3344_5566_7788
 
     def interrupt(self, vector: int) -> None:
@@ -91,10 +95,11 @@ class Completions:
     log_size: int
     uar: int
     consumer: int = 0
+    stride: int = 64
 
     def raw(self) -> bytes | None:
         """The next CQE, if its owner bit says that it is there; the consumer counter moves on."""
-        at = (self.consumer & ((1 << self.log_size) - 1)) * 64
+        at = ((self.consumer & ((1 << self.log_size) - 1)) + 1) * self.stride - 64
         own = self.memory.view[at + 63]
         if own >> 4 == CqeOpcode.INVALID or own & 1 != self.consumer >> self.log_size & 1:
             return None
@@ -186,9 +191,14 @@ def remote(address: int, key: int) -> bytes:
 class Bench:
     """A function that is up, with a UAR, a PD and an EQ for everything."""
 
-    def __init__(self, profile: str = "connectx-6-ib") -> None:
-        self.card = Card(profile)
-        self.fn = Function(cast(Any, self.card))
+    def __init__(
+        self, profile: str = "connectx-6-ib", *, fabric: Fabric | None = None, engine: Engine | None = None
+    ) -> None:
+        self.card = Card(profile, engine, len(fabric.devices()) if fabric else 0)
+        self.fn = self.card.function = Function(cast(Any, self.card))
+        if self.card.port.infiniband:
+            (fabric or self.card.fabric).join(cast(Any, self.card))
+            self.card.fabric = fabric or self.card.fabric
         self.fn.icm.pages = dict.fromkeys(range(1 << 20))
         self.fn.forget_objects()
         self.uar = self.call(Opcode.ALLOC_UAR).uar
@@ -233,8 +243,9 @@ class Bench:
         return Events(reply.eq_number, memory, log_size, self.uar)
 
     def cq(self, *, log_size: int = 6, events: Events | None = None, **context: Any) -> Completions:
-        memory, record = self.memory(64 << log_size), self.memory(8)
-        memory.view[63::64] = b"\xf0" * (1 << log_size)
+        stride = 128 if context.get("cqe_sz") else 64
+        memory, record = self.memory(stride << log_size), self.memory(8)
+        memory.view[stride - 1 :: stride] = b"\xf0" * (1 << log_size)
         fields = {
             "log_cq_size": log_size,
             "uar_page": self.uar,
@@ -242,7 +253,7 @@ class Bench:
             "dbr_addr": record.iova,
         } | context
         reply = self.call(Opcode.CREATE_CQ, cq_context=fields, pas=self.pages(memory))
-        return Completions(reply.cqn, memory, record, log_size, self.uar)
+        return Completions(reply.cqn, memory, record, log_size, self.uar, stride=stride)
 
     def mkey(
         self,

@@ -10,6 +10,7 @@ from softhca.hca.errors import CommandError
 from softhca.hca.function import Function
 from softhca.hca.port import Port
 from softhca.hca.profile import Profile, load_profile
+from softhca.hca.subnet import SM_LID
 from softhca.prm.events import EventType
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
@@ -27,6 +28,8 @@ class Card:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.port = Port(profile)
+        if self.port.infiniband:
+            self.port.assign(1, SM_LID)
         self.uar_pages = 8192
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from softhca.hca.errors import CommandError
 from softhca.prm.cq import CqState, CqStatus
-from softhca.prm.cqe import CqeOpcode, CqeSyndrome
+from softhca.prm.cqe import Cqe64, CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.syndromes import queues
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.syndromes.table import Syndrome
-from tests.hca.bench import Bench, Completions
+from tests.hca.bench import Bench, Buffer, Completions
 
 SOLICITED = 1 << 24
 
@@ -219,7 +220,7 @@ def test_query(bench: Bench) -> None:
     ("context", "expected"),
     [
         ({"log_cq_size": 31}, syndromes.BAD_QUEUE_SIZE),
-        ({"cqe_sz": 1}, syndromes.CQE_SIZE_UNSUPPORTED),
+        ({"cqe_sz": 3}, syndromes.CQE_SIZE_UNSUPPORTED),
         ({"cqe_comp_en": 1}, syndromes.CQE_COMPRESSION_UNSUPPORTED),
         ({"apu_cq": 1}, syndromes.CQ_CHANNEL_UNSUPPORTED),
         ({"dbr_umem_valid": 1}, syndromes.UMEM_UNSUPPORTED),
@@ -243,7 +244,7 @@ def create(bench: Bench, context: dict[str, int]) -> Any:
 
 @pytest.mark.parametrize(
     ("op_mod", "select", "expected"),
-    [(1, 1, syndromes.CQ_RESIZE_UNSUPPORTED), (0, 8, syndromes.CQ_FIELD_UNSUPPORTED)],
+    [(1, 1, queues.CQ_RESIZE_FIELDS), (0, 8, syndromes.CQ_FIELD_UNSUPPORTED)],
 )
 def test_modify_is_refused(bench: Bench, op_mod: int, select: int, expected: Syndrome) -> None:
     cq = bench.cq()
@@ -288,3 +289,118 @@ def test_a_notification_that_is_due_is_not_given_once_the_cq_is_destroyed(bench:
     bench.call(Opcode.DESTROY_CQ, cqn=cq.number)
     bench.run()
     assert bench.events.poll() is None
+
+
+def resize(bench: Bench, cq: Completions, log_size: int, **context: int) -> Buffer:
+    memory = bench.memory(cq.stride << log_size)
+    memory.view[cq.stride - 1 :: cq.stride] = b"\xf0" * (1 << log_size)
+    bench.call(
+        Opcode.MODIFY_CQ,
+        op_mod=1,
+        cqn=cq.number,
+        modify_field_select_resize_field_select={"resize_field_select": {"resize_field_select": 7}},
+        cq_context={"log_cq_size": log_size, "cqe_sz": cq.stride // 128} | context,
+        pas=bench.pages(memory),
+    )
+    return memory
+
+
+@pytest.mark.requirement("A4")
+@pytest.mark.parametrize("log_size", [3, 5])
+@pytest.mark.parametrize("stride", [64, 128])
+def test_resize_goes_over_to_the_new_buffer_behind_a_resize_cqe(bench: Bench, log_size: int, stride: int) -> None:
+    cq = bench.cq(log_size=4, cqe_sz=stride // 128)
+    for counter in range(20):
+        complete(bench, cq, counter)
+        if counter < 17:
+            cq.poll()
+    new = resize(bench, cq, log_size)
+    assert [cq.good(CqeOpcode.REQ).wqe_counter for _ in range(3)] == [17, 18, 19]
+    cq.good(CqeOpcode.RESIZE_CQ)
+    assert cq.consumer == 21
+    cq.memory, cq.log_size = new, log_size
+    for counter in range(40):
+        complete(bench, cq, counter)
+        assert cq.good(CqeOpcode.REQ).wqe_counter == counter
+    queried = bench.call(Opcode.QUERY_CQ, cqn=cq.number)
+    assert (queried.cq_context.log_cq_size, queried.pas[0]) == (log_size, new.iova)
+
+
+def test_resize_gives_no_event_and_keeps_the_cq_armed(bench: Bench) -> None:
+    cq = bench.cq()
+    arm(bench, cq)
+    resize(bench, cq, 4)
+    assert bench.events.poll() is None
+    complete(bench, cq)
+    assert bench.events.poll() is not None
+
+
+def test_resize_accounts_for_its_pages(bench: Bench) -> None:
+    cq = bench.cq(log_size=6)
+    used = bench.fn.icm.used
+    resize(bench, cq, 10)
+    assert bench.fn.icm.used > used
+    resize(bench, cq, 6)
+    assert bench.fn.icm.used == used
+    bench.call(Opcode.DESTROY_CQ, cqn=cq.number)
+
+
+@pytest.mark.requirement("A8")
+def test_resize_is_refused_and_changes_nothing(bench: Bench) -> None:
+    cq = bench.cq(log_size=2)
+    for counter in range(4):
+        complete(bench, cq, counter)
+    for log_size, context, expected in (
+        (4, {}, queues.CQ_RESIZE_NO_ROOM),
+        (1, {}, queues.CQ_RESIZE_NO_ROOM),
+        (4, {"cqe_sz": 1}, queues.CQ_RESIZE_CQE_SIZE),
+        (4, {"log_page_size": 31}, syndromes.BAD_PAGE_SIZE),
+    ):
+        with pytest.raises(CommandError) as refusal:
+            resize(bench, cq, log_size, **context)
+        assert refusal.value.syndrome is expected
+    assert [cq.good(CqeOpcode.REQ).wqe_counter for _ in range(4)] == [0, 1, 2, 3]
+    complete(bench, cq, 4)
+    assert cq.good(CqeOpcode.REQ).wqe_counter == 4
+
+
+def test_a_failed_cq_is_not_resized(bench: Bench) -> None:
+    cq = bench.cq(log_size=1)
+    for counter in range(3):
+        complete(bench, cq, counter)
+    with pytest.raises(CommandError) as refusal:
+        resize(bench, cq, 4)
+    assert refusal.value.syndrome is queues.CQ_RESIZE_BAD_STATE
+
+
+@pytest.mark.requirement("A4")
+@pytest.mark.parametrize("size", [1, 2])
+def test_128_byte_cqes_end_with_the_64_byte_form(bench: Bench, size: int) -> None:
+    cq = bench.cq(log_size=1, cqe_sz=size)
+    for counter in range(5):
+        complete(bench, cq, counter)
+        assert cq.memory.view[counter % 2 * 128 + 127] & 1 == counter >> 1 & 1
+        assert cq.good(CqeOpcode.REQ).wqe_counter == counter
+    assert not any(cq.memory.view[:64])
+
+
+def test_collapsed_cq_writes_its_first_entry_alone(bench: Bench) -> None:
+    cq = bench.cq(log_size=2, cc=1, oi=1)
+    for counter in range(7):
+        complete(bench, cq, counter)
+    assert Cqe64(bytes(cq.memory.view[:64])).wqe_counter == 6
+    assert cq.memory.view[63] & 1 == 1
+    assert cq.memory.view[64 + 63] == 0xF0
+
+
+@pytest.mark.requirement("A4")
+def test_a_cqe_carries_the_message_itself(bench: Bench) -> None:
+    narrow, wide = bench.cq(), bench.cq(cqe_sz=1)
+    message = bytes(range(1, 33))
+    bench.fn.cqs.get(narrow.number).complete(CqeOpcode.RESP_SEND, 7, 0x40, index=5, length=32, inline=message)
+    cqe = narrow.good(CqeOpcode.RESP_SEND)
+    assert (bytes(cqe)[:32], cqe.format, cqe.srqn, cqe.byte_cnt) == (message, 1, 5, 32)
+    message = bytes(range(1, 65))
+    bench.fn.cqs.get(wide.number).complete(CqeOpcode.RESP_SEND, 7, 0x40, index=5, length=64, inline=message, wide=True)
+    cqe = wide.good(CqeOpcode.RESP_SEND)
+    assert (bytes(wide.memory.view[:64]), cqe.format, cqe.byte_cnt) == (message, 2, 64)

@@ -29,7 +29,7 @@ def test_context_of_an_active_port(bench: PortsBench) -> None:
     assert raw[0x20:0x24] == bytes.fromhex("40005244"), "SMI; physical state LINK_UP; as the port; ACTIVE twice"
     assert raw[0x28:0x40] == GUID * 3
     context = bench.call(CONTEXT).hca_vport_context
-    assert (context.lid, context.sm_lid, context.lmc, context.grh_required) == (1, 1, 0, 0)
+    assert (context.lid, context.sm_lid, context.lmc, context.grh_required) == (1, 0xBFFF, 0, 0)
     assert (context.cap_mask1, context.field_select) == (CAPABILITIES, 0)
 
 

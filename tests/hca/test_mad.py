@@ -61,7 +61,7 @@ def test_node_info(bench: PortsBench) -> None:
 def test_port_info_where_linux_reads_it(bench: PortsBench) -> None:
     data = ask(bench, datagram(PORT_INFO, 1))[64:128]
     assert data[8:16] == bytes.fromhex("fe80000000000000")
-    assert (data[16:18], data[18:20]) == (b"\x00\x01", b"\x00\x01")
+    assert (data[16:18], data[18:20]) == (b"\x00\x01", b"\xbf\xff")
     assert data[31] & 0xF == 2, "4x"
     assert data[32] & 0xF == 4, "ACTIVE"
     assert data[33] >> 4 == 5, "LINK_UP"

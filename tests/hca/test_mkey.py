@@ -125,7 +125,6 @@ def test_query_gives_the_context() -> None:
 @pytest.mark.parametrize(
     ("context", "expected"),
     [
-        ({"access_mode_1_0": 2}, syndromes.ACCESS_MODE_UNSUPPORTED),
         ({"access_mode_4_2": 1}, syndromes.ACCESS_MODE_UNSUPPORTED),
         ({"pd": 0x999}, syndromes.NO_SUCH_REFERENCE),
         ({"bsf_en": 1}, syndromes.KEY_FEATURE_UNSUPPORTED),

@@ -179,7 +179,7 @@ VALUES: list[tuple[type[IntEnum], str, dict[str, str]]] = [
     (eq.EqState, "MLX5_EQC_ST_", {}),
     (cq.CqStatus, "MLX5_CQC_STATUS_", {}),
     (cq.CqState, "MLX5_CQC_ST_", {}),
-    (cq.CqeSize, "MLX5_CQC_CQE_SZ_", {"BYTES_64": "64_BYTES", "BYTES_128": "128_BYTES"}),
+    (cq.CqeSize, "MLX5_CQC_CQE_SZ_", {"BYTES_64": "64_BYTES", "BYTES_128": "128_BYTES", "BYTES_128_PADDED": ""}),
     (cq.CqPeriodMode, "MLX5_CQ_PERIOD_MODE_", {}),
     (cq.CqErrorSyndrome, "MLX5_CQ_ERROR_SYNDROME_", {}),
     (cq.ModifyCqOperation, "MLX5_MODIFY_CQ_IN_OP_MOD_", {}),

@@ -157,3 +157,47 @@ def test_a_descriptor_number_may_be_used_again(loop: Loop) -> None:
         loop.remove_reader(reader)
         os.close(reader)
         os.close(writer)
+
+
+def test_run_goes_on_until_it_is_interrupted(loop: Loop, ends: tuple[socket.socket, socket.socket]) -> None:
+    left, right = ends
+    seen: list[bytes] = []
+
+    def read() -> None:
+        seen.append(left.recv(1))
+        if seen[-1] == b"c":
+            loop.interrupt()
+
+    loop.add_reader(left, read)
+    right.send(b"abcd")
+    loop.run(60)
+    assert seen == [b"a", b"b", b"c"]
+
+
+def test_run_ends_with_its_time(loop: Loop) -> None:
+    begin = time.monotonic()
+    loop.run(0.01)
+    assert time.monotonic() - begin >= 0.01
+    loop.run(0)
+
+
+def test_an_interrupt_from_before_does_not_count(loop: Loop, ends: tuple[socket.socket, socket.socket]) -> None:
+    left, right = ends
+    loop.interrupt()
+    loop.add_reader(left, loop.interrupt)
+    right.send(b"x")
+    loop.run(60)
+    assert left.recv(9) == b"x"
+
+
+def test_a_file_that_is_ready_long_before_a_deadline_is_served_at_once(
+    loop: Loop, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    left, right = ends
+    engine, fired = Engine(), list[int]()
+    engine.after(3_600_000 * MILLISECOND, lambda: fired.append(1))
+    loop.add_engine(engine)
+    loop.add_reader(left, lambda: fired.append(len(left.recv(9))))
+    right.send(b"x")
+    loop.run_once()
+    assert fired == [1]

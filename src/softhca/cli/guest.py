@@ -212,12 +212,14 @@ def _devices(profile: str, count: int) -> list[Served]:
     from softhca.bus import Engine
     from softhca.guest.run import Served
     from softhca.hca.device import Hca
+    from softhca.hca.fabric import Fabric
     from softhca.hca.profile import load_profile
 
     engine = Engine()
     try:
         model = load_profile(profile)
-        cards = [Hca(engine, model.numbered(index)) for index in range(count)]
+        fabric = Fabric()
+        cards = [Hca(engine, model.numbered(index), fabric=fabric) for index in range(count)]
     except (ValueError, FileNotFoundError) as error:
         raise click.BadParameter(str(error), param_hint="--profile") from error
     return [Served(card, card.summary) for card in cards]

@@ -67,6 +67,7 @@ class Channel:
             return
         except ConnectionError:
             data = b""
+        self._loop.interrupt()
         if data:
             self.received += data
         else:

@@ -93,8 +93,14 @@ def snapshot(cache: Cache, parts: Parts, hardware: Hardware, progress: Progress)
             machine.close()
             shutil.rmtree(logs)
 
-    key = key_of("snapshot", _RECIPE, parts.key, hardware.arguments(), PREPARE)
+    key = key_of("snapshot", _RECIPE, parts.key, hardware.arguments(), PREPARE, processor())
     return Snapshot(cache.obtain("snapshot", key, make))
+
+
+def processor() -> str:
+    """The host's processor: a booted guest knows the rate of its time stamp counter, which is the host's."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line for line in lines if line.startswith("model name")), "")
 
 
 def prepare(agent: Agent) -> None:

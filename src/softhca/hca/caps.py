@@ -75,6 +75,13 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "log_max_eq_sz": Limit(most=22),
         "log_max_mkey": Limit(most=24),
         "log_max_mrw_sz": Limit(most=64),
+        "max_indirection": Limit(most=8),
+        "log_max_klm_list_size": Limit(most=16),
+        "fixed_buffer_size": FLAG,
+        "null_mkey": FLAG,
+        "dump_fill_mkey": FLAG,
+        "relaxed_ordering_write": FLAG,
+        "relaxed_ordering_read": FLAG,
         "log_max_pd": Limit(most=24),
         "log_max_xrcd": Limit(most=24),
         "log_max_transport_domain": Limit(most=24),
@@ -87,10 +94,22 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "max_wqe_sz_rq": Limit(most=512),
         # Transports.
         "rc": FLAG,
+        "uc": FLAG,
+        "ud": FLAG,
+        "log_max_mcg": Limit(most=13),
+        "max_qp_mcg": Limit(most=240),
         "xrc": FLAG,
         # Completion.
         "cqe_version": Limit(most=1),
         "cq_oi": FLAG,
+        "cq_resize": FLAG,
+        "sctr_data_cqe": FLAG,
+        "cqe_128_always": FLAG,
+        # Counters.
+        "max_qp_cnt": Limit(most=255),
+        "vport_counters": FLAG,
+        "out_of_seq_cnt": FLAG,
+        "retransmission_q_counters": FLAG,
         "cq_moderation": FLAG,
         # Device, command interface, UAR.
         "cmdif_checksum": Limit(most=3),
@@ -137,7 +156,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
 }
 """What is implemented, by page of the profile: a field that is not here answers 0, whatever the profile says.
 
-`xrc` stands for XRC domains and XRC SRQs, without which mlx5_ib does not load.
+Without `xrc` mlx5_ib does not load.
 """
 
 INITIAL: Mapping[str, Mapping[str, int]] = {

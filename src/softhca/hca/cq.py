@@ -13,6 +13,7 @@ from softhca.prm.codec import codec
 from softhca.prm.cq import (
     Cqc,
     CqErrorSyndrome,
+    CqeSize,
     CqState,
     CqStatus,
     CreateCqIn,
@@ -25,11 +26,13 @@ from softhca.prm.cq import (
     ModifyCqOut,
     QueryCqIn,
     QueryCqOut,
+    ResizeCqField,
 )
-from softhca.prm.cqe import Cqe64, CqeOpcode, CqeSyndrome, ErrCqe
+from softhca.prm.cqe import Cqe64, Cqe128, CqeInline, CqeOpcode, CqeSyndrome, ErrCqe
 from softhca.prm.events import EqeComp, EqeCqErr, EventType
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.syndromes import queues
 from softhca.prm.syndromes.completion import VendorSyndrome
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 _OWNER = Cqe64.SIZE - 1
+_QPN = slice(0x39, 0x3C)
+"""Where a CQE has the QP's number."""
 _INDEX = 0xFF_FFFF
 """Counters of a CQ are 24 bits wide."""
 _CQE = codec(
@@ -53,7 +58,15 @@ _CQE = codec(
 )
 _ERROR_CQE = codec(ErrCqe, "srqn", "vendor_err_synd", "syndrome", "s_wqe_opcode_qpn", "wqe_counter", length=_OWNER)
 _COMPLETION = codec(EqeComp, "cqn")
+_RESIZE_CQE = bytes(_OWNER)
 _MODIFIABLE = sum(ModifyCqField)
+_RESIZABLE = sum(ResizeCqField)
+_STRIDES: dict[int, int] = {
+    CqeSize.BYTES_64: Cqe64.SIZE,
+    CqeSize.BYTES_128: Cqe128.SIZE,
+    CqeSize.BYTES_128_PADDED: Cqe128.SIZE,
+}
+"""Bytes from one CQE to the next; of 128 bytes, the last 64 are what a 64-byte CQE is."""
 _ARMED = CqState.NOTIFICATION_REQUEST_ARMED
 _SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
 
@@ -62,6 +75,7 @@ class Cq(HcaObject):
     """A completion queue.
 
     Attributes:
+        stride: bytes from one CQE to the next, 64 or 128.
         uar: number of the UAR page whose doorbell arms it.
         producer, consumer: CQEs written, and read as far as the device knows; both counted from the creation.
         state: what it is armed for.
@@ -72,13 +86,9 @@ class Cq(HcaObject):
     def __init__(self, fn: Function, context: Cqc, buffer: QueueBuffer, eq: Eq) -> None:
         super().__init__()
         self._fn = fn
-        self._context = bytes(context)
-        self._buffer = buffer
-        figures = fn.device.profile.icm
-        self._icm_bytes = figures.cqc + figures.mtt * buffer.page_count
         self._eq = eq
-        self._log_size = context.log_cq_size
-        self._size = 1 << context.log_cq_size
+        self.stride = _STRIDES[CqeSize(context.cqe_sz)]
+        self._take_buffer(context, buffer)
         self._record = Iova(context.dbr_addr)
         self._overrun_ignored = bool(context.oi)
         self._period = context.cq_period
@@ -98,6 +108,15 @@ class Cq(HcaObject):
         """Room of the context and its translation (bytes)."""
         return self._icm_bytes
 
+    def _take_buffer(self, context: Cqc, buffer: QueueBuffer) -> None:
+        self._context = bytes(context)
+        self._buffer = buffer
+        figures = self._fn.device.profile.icm
+        self._icm_bytes = figures.cqc + figures.mtt * buffer.page_count
+        self._log_size = context.log_cq_size
+        self._size = 1 << context.log_cq_size
+        self._slots = 0 if context.cc else self._size - 1
+
     def complete(
         self,
         opcode: CqeOpcode,
@@ -110,6 +129,8 @@ class Cq(HcaObject):
         solicited: bool = False,
         source: int = 0,
         slid: int = 0,
+        inline: bytes | bytearray | None = None,
+        wide: bool = False,
     ) -> bool:
         """Write the CQE of a work request that went well; tell whether it could be written.
 
@@ -123,9 +144,17 @@ class Cq(HcaObject):
             solicited: whether the message asked for a solicited event.
             source: flags and number of the sender's QP, for datagrams.
             slid: the sender's LID, for datagrams.
+            inline: the message itself, for the CQE to carry it; None: it lies in memory already.
+            wide: whether it lies in the first half of a CQE of 128 bytes (up to 64 bytes), or else in the first half
+                of the 64-byte form (up to 32 bytes).
         """
         body = _CQE.pack(slid, source, index, immediate, length, self._fn.device.ticks(), qpn, counter)
-        return self._write(body, opcode << 4 | solicited << 1, solicited)
+        op_own = opcode << 4 | solicited << 1
+        if inline is None:
+            return self._write(body, op_own, solicited)
+        if wide:
+            return self._write(body, op_own | CqeInline.UP_TO_64 << 2, solicited, inline)
+        return self._write(bytes(inline) + body[len(inline) :], op_own | CqeInline.UP_TO_32 << 2, solicited)
 
     def fail(
         self,
@@ -139,18 +168,27 @@ class Cq(HcaObject):
     ) -> bool:
         """Write the CQE of a work request that failed, which counts as solicited; arguments as :meth:`complete`."""
         body = _ERROR_CQE.pack(index, vendor, syndrome, qpn, counter)
+        qp = self._fn.qps.find(qpn & _INDEX)
+        if qp is not None:
+            qp.counters.error_cqe(opcode, syndrome)
         return self._write(body, opcode << 4, solicited=True)
 
-    def _write(self, body: bytes, op_own: int, solicited: bool) -> bool:
+    def _write(self, body: bytes, op_own: int, solicited: bool, first_half: bytes | bytearray = b"") -> bool:
         """Write a CQE, its owner byte last and alone (a whole-entry pack would show a valid byte too early)."""
         if self.status is not CqStatus.OK:
             return False
         dma = self._fn.dma
         try:
             if self.producer - self.consumer >= self._size and not self._overrun_ignored and not self._room():
+                qp = self._fn.qps.find(int.from_bytes(body[_QPN], "big"))
+                if qp is not None:
+                    qp.counters.cq_overflow += 1
                 self._error(CqStatus.CQ_OVERFLOW, CqErrorSyndrome.CQ_OVERRUN)
                 return False
-            view = self._buffer.entry(dma, (self.producer & (self._size - 1)) * Cqe64.SIZE, Cqe64.SIZE)
+            end = ((self.producer & self._slots) + 1) * self.stride
+            view = self._buffer.entry(dma, end - Cqe64.SIZE, Cqe64.SIZE)
+            if first_half:
+                self._buffer.entry(dma, end - self.stride, len(first_half))[:] = first_half
         except DmaFault:
             self._error(CqStatus.CQ_WRITE_FAIL, CqErrorSyndrome.CQ_ACCESS_VIOLATION_ERROR)
             return False
@@ -161,6 +199,46 @@ class Cq(HcaObject):
         self.producer += 1
         if self.state is _ARMED or (self.state is _SOLICITED and solicited):
             self._notify()
+        return True
+
+    def resize(self, context: Cqc, buffer: QueueBuffer) -> None:
+        """Go over to another buffer. The last CQE in the old one says so; software moves what it has not read.
+
+        That CQE takes an index as any other, so that the unread ones move up by one slot.
+
+        Raises:
+            CommandError: the CQ has failed, or one of the buffers has too little room; nothing has changed.
+            PagesLacking: ICM has no room for the translation.
+        """
+        if self.status is not CqStatus.OK or not self._consumed_by_record():
+            raise CommandError(queues.CQ_RESIZE_BAD_STATE, f"CQ {self.number:#x}: status {self.status.name}")
+        unread = self.producer - self.consumer
+        if unread >= self._size or unread + 1 > 1 << context.log_cq_size:
+            raise CommandError(
+                queues.CQ_RESIZE_NO_ROOM,
+                f"CQ {self.number:#x}: {unread} unread, old size {self._size}, new size {1 << context.log_cq_size}",
+            )
+        figures = self._fn.device.profile.icm
+        more = figures.mtt * (buffer.page_count - self._buffer.page_count)
+        self._fn.icm.take(more) if more > 0 else self._fn.icm.give_back(-more)
+        notify, self.state = self.state, CqState.FIRED
+        written = self._write(_RESIZE_CQE, CqeOpcode.RESIZE_CQ << 4, solicited=False)
+        self.state = notify
+        if not written:
+            self._fn.icm.give_back(more)
+            raise CommandError(queues.CQ_RESIZE_BAD_STATE, f"CQ {self.number:#x}: its buffer cannot be written")
+        kept = Cqc(bytearray(self._context))
+        kept.log_cq_size, kept.log_page_size, kept.page_offset = (
+            context.log_cq_size, context.log_page_size, context.page_offset,
+        )  # fmt: skip
+        self._take_buffer(kept, buffer)
+
+    def _consumed_by_record(self) -> bool:
+        """Take the consumer counter of the doorbell record; tell whether it can be read."""
+        try:
+            self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
+        except DmaFault:
+            return False
         return True
 
     def _room(self) -> bool:
@@ -250,28 +328,31 @@ class Cq(HcaObject):
 def _check_features(context: Cqc, *, umem: int) -> None:
     if umem or context.dbr_umem_valid:
         raise CommandError(syndromes.UMEM_UNSUPPORTED, "CQ: cq_umem_valid, dbr_umem_valid")
-    if context.cqe_sz:
-        raise CommandError(syndromes.CQE_SIZE_UNSUPPORTED, f"cqe_sz {context.cqe_sz}, allowed is 0")
+    if context.cqe_sz not in list(CqeSize):
+        raise CommandError(syndromes.CQE_SIZE_UNSUPPORTED, f"cqe_sz {context.cqe_sz}, allowed are 0, 1 and 2")
     if context.cqe_comp_en:
         raise CommandError(syndromes.CQE_COMPRESSION_UNSUPPORTED, "cqe_comp_en 1")
-    if context.apu_cq or context.cc:
-        raise CommandError(syndromes.CQ_CHANNEL_UNSUPPORTED, f"apu_cq {context.apu_cq}, cc {context.cc}")
+    if context.apu_cq:
+        raise CommandError(syndromes.CQ_CHANNEL_UNSUPPORTED, f"apu_cq {context.apu_cq}, allowed is 0")
 
 
-@command(Opcode.CREATE_CQ, CreateCqIn, CreateCqOut, partial="CQEs of 64 bytes, no compression, no UMEM")
+def _buffer(fn: Function, request: CreateCqIn | ModifyCqIn, context: Cqc) -> QueueBuffer:
+    limit = fn.caps.general.log_max_cq_sz
+    if context.log_cq_size > limit:
+        raise CommandError(syndromes.BAD_QUEUE_SIZE, f"log_cq_size {context.log_cq_size}, allowed up to {limit}")
+    length = _STRIDES[CqeSize(context.cqe_sz)] << context.log_cq_size
+    return QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)
+
+
+@command(Opcode.CREATE_CQ, CreateCqIn, CreateCqOut, partial="no compression, no UMEM")
 def create_cq(fn: Function, request: CreateCqIn, reply: CreateCqOut) -> None:
     """Make a CQ that reports to an EQ."""
     context = request.cq_context
     _check_features(context, umem=request.cq_umem_valid)
-    limit = fn.caps.general.log_max_cq_sz
-    if context.log_cq_size > limit:
-        raise CommandError(syndromes.BAD_QUEUE_SIZE, f"log_cq_size {context.log_cq_size}, allowed up to {limit}")
     doorbell_record(context.dbr_addr)
     eq = fn.eqs.refer(context.c_eqn_or_apu_element)
     uar = fn.uars.refer(context.uar_page)
-    length = Cqe64.SIZE << context.log_cq_size
-    buffer = QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)
-    cq = Cq(fn, context, buffer, eq)
+    cq = Cq(fn, context, _buffer(fn, request, context), eq)
     reply.cqn = fn.cqs.add(cq)
     cq.refer(eq, uar)
 
@@ -290,12 +371,25 @@ def query_cq(fn: Function, request: QueryCqIn, reply: QueryCqOut) -> None:
     reply.pas.assign(cq.pages()[: len(reply.pas)])
 
 
-@command(Opcode.MODIFY_CQ, ModifyCqIn, ModifyCqOut, op_mods=tuple(ModifyCqOperation), partial="no resize (op_mod 1)")
+def _resize(fn: Function, cq: Cq, request: ModifyCqIn) -> None:
+    select = request.modify_field_select_resize_field_select.resize_field_select.resize_field_select
+    if select != _RESIZABLE:
+        raise CommandError(queues.CQ_RESIZE_FIELDS, f"resize_field_select {select:#x}, allowed is {_RESIZABLE:#x}")
+    context = request.cq_context
+    if request.cq_umem_valid:
+        raise CommandError(syndromes.UMEM_UNSUPPORTED, "MODIFY_CQ: cq_umem_valid")
+    if _STRIDES.get(context.cqe_sz) != cq.stride:
+        raise CommandError(queues.CQ_RESIZE_CQE_SIZE, f"cqe_sz {context.cqe_sz}, the CQ's CQEs are {cq.stride} bytes")
+    cq.resize(context, _buffer(fn, request, context))
+
+
+@command(Opcode.MODIFY_CQ, ModifyCqIn, ModifyCqOut, op_mods=tuple(ModifyCqOperation), partial="no UMEM")
 def modify_cq(fn: Function, request: ModifyCqIn, reply: ModifyCqOut) -> None:
-    """Change the moderation of a CQ, or whether it ignores overruns."""
+    """Change the moderation of a CQ, or whether it ignores overruns; or give it another buffer (op_mod 1)."""
     cq = fn.cqs.get(request.cqn)
     if request.op_mod == ModifyCqOperation.RESIZE_CQ:
-        raise CommandError(syndromes.CQ_RESIZE_UNSUPPORTED, f"CQ {cq.number:#x}: op_mod 1")
+        _resize(fn, cq, request)
+        return
     select = request.modify_field_select_resize_field_select.modify_field_select.modify_field_select
     if select & ~_MODIFIABLE:
         raise CommandError(syndromes.CQ_FIELD_UNSUPPORTED, f"modify_field_select {select:#x}, allowed {_MODIFIABLE:#x}")

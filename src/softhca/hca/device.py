@@ -13,6 +13,7 @@ from softhca.hca import (  # noqa: F401 - all that have commands are imported, s
     hca_vport,
     lifecycle,
     mad,
+    mcg,
     pages,
     registers,
     roce,
@@ -22,6 +23,7 @@ from softhca.hca import (  # noqa: F401 - all that have commands are imported, s
 from softhca.hca import flash as firmware_flash
 from softhca.hca.cmd_interface import CommandInterface
 from softhca.hca.command import Stage
+from softhca.hca.fabric import Fabric
 from softhca.hca.flash import FlashError, Image
 from softhca.hca.function import FIRST_UAR, Function
 from softhca.hca.health import Health
@@ -61,10 +63,19 @@ class Hca(PciFunction):
         segment: the init segment.
         firmware: what the loaded image says; of a bad image the model's own figures, which nothing shows.
         ready: the firmware has started.
+        fabric: the subnet that its InfiniBand port is in; one of its own when none is given.
         teardowns: a record for each DISABLE_HCA of the card's life, the last :data:`MOST_TEARDOWNS` of them.
     """
 
-    def __init__(self, engine: Engine, profile: Profile, *, flash: bytes | None = None, strict: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        profile: Profile,
+        *,
+        flash: bytes | None = None,
+        strict: bool = False,
+        fabric: Fabric | None = None,
+    ) -> None:
         pci = profile.pci
         if pci.vectors > MOST_VECTORS:
             raise ValueError(f"profile {profile.name}: pci.vectors {pci.vectors}, at most {MOST_VECTORS} have a place")
@@ -99,6 +110,9 @@ class Hca(PciFunction):
         self.commands = CommandInterface(self, strict=strict)
         self.function = Function(self)
         self.port.on_event = self.function.event
+        self.fabric = Fabric() if fabric is None else fabric
+        if self.port.infiniband:
+            self.fabric.join(self)
         self._start()
 
     @property
@@ -116,6 +130,7 @@ class Hca(PciFunction):
         if kind is Reset.COLD:
             self._born = self.engine.clock.now()
         self.port.reset()
+        self.fabric.forget(self)
         self._start()
 
     def _start(self) -> None:
@@ -176,6 +191,7 @@ class Hca(PciFunction):
         if self.segment.nic_interface != SW_RESET:
             return  # another reset came first
         self.port.reset()
+        self.fabric.forget(self)
         self._start()
         self.commands.stop()
         self.segment.show_interface(NicInterface.DISABLED)

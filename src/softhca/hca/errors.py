@@ -1,8 +1,9 @@
-"""How a command handler says that a command fails."""
+"""How a command handler says that a command fails, and a key that an access is not allowed."""
 
 from __future__ import annotations
 
 from softhca.prm.syndromes import Syndrome
+from softhca.prm.syndromes.completion import VendorSyndrome
 
 
 class CommandError(Exception):
@@ -29,3 +30,15 @@ class PagesLacking(Exception):
     def __init__(self, length: int) -> None:
         super().__init__(f"{length} bytes of ICM are asked for, which the function's pages do not hold")
         self.length = length
+
+
+class KeyViolation(Exception):
+    """An access that a memory key does not allow.
+
+    Args:
+        vendor: which of the key's conditions does not hold.
+    """
+
+    def __init__(self, vendor: VendorSyndrome) -> None:
+        super().__init__(vendor.name)
+        self.vendor = vendor

@@ -12,6 +12,7 @@ from softhca.hca.icm import IcmAccount
 from softhca.hca.mkey import MKey
 from softhca.hca.objects import Table
 from softhca.hca.pd import ProtectionDomain, TransportDomain, Xrcd
+from softhca.hca.q_counter import MOST_SETS, QCounter
 from softhca.hca.qp import Qp
 from softhca.hca.srq import ReceivePool
 from softhca.hca.uar import Uar
@@ -46,6 +47,10 @@ class Function:
         """Objects that were alive when TEARDOWN_HCA came."""
         self.icm = IcmAccount()
         self.event_map: dict[EventType, Eq] = {}
+        self.special: dict[int, Qp] = {}
+        """What QP number 0 and 1 on the wire are."""
+        self.multicast: dict[bytes, list[Qp]] = {}
+        """Members of each multicast group, by MGID (16 bytes)."""
         self._tables: tuple[Table[Any], ...] = ()
         self.forget_objects()
 
@@ -86,6 +91,8 @@ class Function:
         self.mkeys: Table[MKey] = Table("MKey", icm, limit=1 << caps.log_max_mkey, first=0x10, size=1 << 24)
         self.receive_pools: Table[ReceivePool] = Table("SRQ", icm, limit=1 << caps.log_max_srq, first=1, size=1 << 24)
         self.qps: Table[Qp] = Table("QP", icm, limit=1 << caps.log_max_qp, first=0x40, size=1 << 24)
+        self.q_counters: Table[QCounter] = Table("Q counter", icm, limit=caps.max_qp_cnt, first=1, size=MOST_SETS)
+        self.default_counters = QCounter()
         self._tables = (
             self.uars,
             self.pds,
@@ -96,8 +103,11 @@ class Function:
             self.mkeys,
             self.receive_pools,
             self.qps,
+            self.q_counters,
         )
         self.event_map.clear()
+        self.special = {}
+        self.multicast = {}
         self.vport = Vport(self.device.port)
 
     @property

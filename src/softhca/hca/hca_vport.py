@@ -59,7 +59,7 @@ def _own_port(fn: Function, request: Request) -> Port:
     Opcode.QUERY_HCA_VPORT_CONTEXT,
     QueryHcaVportContextIn,
     QueryHcaVportContextOut,
-    partial="own vport; no violation counters",
+    partial="own vport; no M_Key violation counter",
 )
 def query_hca_vport_context(fn: Function, request: QueryHcaVportContextIn, reply: QueryHcaVportContextOut) -> None:
     """State and addresses of the vport."""
@@ -74,6 +74,8 @@ def query_hca_vport_context(fn: Function, request: QueryHcaVportContextIn, reply
     context.cap_mask1_field_select = port.CHANGEABLE_CAPABILITIES
     context.lid = port.lid
     context.sm_lid = port.sm_lid
+    context.pkey_violation_counter = port.pkey_violations
+    context.qkey_violation_counter = port.qkey_violations
 
 
 @command(

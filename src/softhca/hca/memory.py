@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Iova
-from softhca.hca.mkey import RESERVED_LKEY, KeyUser, KeyViolation, Right, find_key
+from softhca.hca.mkey import NOWHERE, RESERVED_LKEY, KeyUser, KeyViolation, Right, find_key
 from softhca.prm.syndromes.completion import VendorSyndrome
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 Piece = bytes | memoryview
+_BLOCK = 1 << 20
 _LOCAL = Right.LOCAL_READ | Right.LOCAL_WRITE
+_WRITES = Right.LOCAL_WRITE | Right.REMOTE_WRITE | Right.REMOTE_ATOMIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,21 @@ def views_of(fn: Function, pointer: Pointer, right: Right, user: KeyUser) -> lis
         spans = [(pointer.address, pointer.length)]
     else:
         spans = find_key(fn, pointer.key).spans(pointer.address, pointer.length, right, user)
-    write = bool(right & (Right.LOCAL_WRITE | Right.REMOTE_WRITE))
+    write = bool(right & _WRITES)
     dma = fn.dma
     try:
         found: list[memoryview] = []
         for iova, length in spans:
-            found += dma.views(Iova(iova), length, write=write)
+            found += dma.views(Iova(iova), length, write=write) if iova != NOWHERE else _nothing(length, write=write)
     except DmaFault as fault:
         raise KeyViolation(VendorSyndrome.DMA_FAULT) from fault
     return found
+
+
+def _nothing(length: int, *, write: bool) -> list[memoryview]:
+    """Views of memory that is not there, zeros to read; what is written is seen by nobody."""
+    block = memoryview(bytearray(min(length, _BLOCK)) if write else bytes(min(length, _BLOCK)))
+    return [block[: min(_BLOCK, length - at)] for at in range(0, length, _BLOCK)]
 
 
 def copy(targets: Sequence[memoryview], sources: Sequence[Piece]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
+from softhca.hca.errors import KeyViolation as KeyViolation
 from softhca.hca.objects import HcaObject
-from softhca.hca.wq import MTT_BYTES, page_list
+from softhca.hca.translation import MTT_FLAGS, Entry, KeyTable, PageTable, Span
+from softhca.hca.wq import MTT_BYTES, PAS_OFFSET, page_list
+from softhca.prm.codec import codec
 from softhca.prm.mkey import (
     ANY_QP,
     AccessMode,
@@ -26,6 +28,7 @@ from softhca.prm.mkey import (
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
 from softhca.prm.syndromes.completion import VendorSyndrome
+from softhca.prm.wqe import Klm
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
@@ -33,13 +36,18 @@ if TYPE_CHECKING:
 ADDRESS_END = 1 << 64
 RESERVED_LKEY = 0x0000_0200
 """The reserved lkey: DMA addresses themselves, for QPs whose context has rlky set, and locally alone."""
-_MIN_LOG_PAGE, _MAX_LOG_PAGE = 12, 31
-_MTT_FLAGS = 0x7
-"""Bits of a translation entry that are no address: [1] write, [0] read are enabled."""
+NULL_MKEY = 0x0000_0300
+"""The null mkey: reads give zeros and writes go nowhere; locally, and as an entry of an indirect key."""
+DUMP_FILL_MKEY = 0x0000_0400
+"""The dump-fill mkey: the same, for memory that an application does not want to name."""
+NOWHERE = -1
+"""In place of an IOVA: there is no memory there; reads give zeros and writes are dropped."""
+MIN_LOG_PAGE, MAX_LOG_PAGE = 12, 31
+MAX_PIECES = 1 << 16
+"""Ranges that one access to an indirect key may fall into, all levels together."""
+_MAX_KSM_ENTRIES = 1 << 22
 _OCTWORD = 16
-
-Span = tuple[int, int]
-"""IOVA and length (bytes) of memory behind a key."""
+_KLM = codec(Klm, "bcount", "key", "va")
 
 
 class Right(IntEnum):
@@ -49,6 +57,7 @@ class Right(IntEnum):
     LOCAL_WRITE = 2
     REMOTE_READ = 4
     REMOTE_WRITE = 8
+    REMOTE_ATOMIC = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,119 +75,168 @@ class KeyUser:
     reserved: bool = False
 
 
-class KeyViolation(Exception):
-    """An access that a key does not allow.
-
-    Args:
-        vendor: which of the key's conditions does not hold.
-    """
-
-    def __init__(self, vendor: VendorSyndrome) -> None:
-        super().__init__(vendor.name)
-        self.vendor = vendor
-
-
 class MKey(HcaObject):
-    """A memory key.
-
-    Contiguous pages are merged when it is created: translation keeps runs (offset in the key's pages -> IOVA), in
-    most cases a single one.
+    """A memory key: the bus's own addresses, or pages.
 
     Args:
         context: the MKey context.
         pages: the translation entries that the range needs.
         room: bytes that it takes in ICM.
+        capacity: translation entries that UMR may load.
 
     Attributes:
         key: the variable byte, low byte of lkey and rkey.
         pd: number of its protection domain.
+        qpn: number of the QP that it is bound to, or :data:`ANY_QP`.
         free: nothing is translated.
+        rights: what it allows, bits of :class:`Right`.
     """
 
     KIND = "MKey"
 
-    def __init__(self, context: Mkc, pages: array[int], room: int) -> None:
+    def __init__(self, context: Mkc, pages: array[int], room: int, capacity: int = 0) -> None:
         super().__init__()
-        self._context = bytes(context)
         self._room = room
+        self.capacity = capacity
+        self.table: PageTable | KeyTable = PageTable(pages, context.log_page_size)
+        self.change(context)
+
+    def change(self, context: Mkc) -> None:
+        """Take over a context: the translation stays, its page size follows."""
+        self._context = bytes(context)
         self._start = context.start_addr
         self._length = ADDRESS_END - self._start if context.length64 else context.len
-        self._qpn = context.qpn
-        self._rights = context.lr | context.lw << 1 | context.rr << 2 | context.rw << 3
+        self.rights = context.lr | context.lw << 1 | context.rr << 2 | context.rw << 3 | context.a << 4
         self._physical = context.access_mode_1_0 == AccessMode.PA
+        self.qpn = context.qpn
         self.key = context.mkey_7_0
         self.pd = context.pd
         self.free = bool(context.free)
-        self._offsets, self._targets = _merge(pages, context.log_page_size)
+        self.umr_enabled = bool(context.umr_en)
+        self.invalidatable = bool(context.en_rinval)
+        if not self._physical:
+            self.table.resize(context.log_page_size)
         self._shift = 0 if self._physical else self._start & ((1 << context.log_page_size) - 1)
+
+    @property
+    def mode(self) -> AccessMode:
+        """How addresses are translated."""
+        return mode_of(Mkc(bytearray(self._context)))
 
     def icm_bytes(self) -> int:
         """Room of the context and its translation entries (bytes)."""
         return self._room
 
-    def spans(self, address: int, length: int, right: Right, user: KeyUser) -> list[Span]:
-        """Where `length` bytes at HCA virtual `address` are, in order.
+    def invalidate(self) -> None:
+        """Put the key into the free state."""
+        mkc = Mkc(bytearray(self._context))
+        mkc.free = 1
+        self.change(mkc)
 
-        Ranges are checked by subtraction, so that no sum can wrap around.
+    def spans(self, address: int, length: int, right: Right, user: KeyUser, depth: int = 0) -> list[Span]:
+        """Where `length` bytes at HCA virtual `address` are, in order.
 
         Args:
             address: HCA virtual address, 64 bits.
             length: bytes.
             right: what is to be done there.
             user: on whose behalf.
+            depth: keys that refer to this one, one over the other.
 
         Raises:
             KeyViolation: the key does not allow it.
         """
+        offset = self._offset(address, length, right, user)
+        if self._physical:
+            return [(address, length)]
+        assert isinstance(self.table, PageTable)
+        return self.table.translate(offset + self._shift, length, write=right not in _READS)
+
+    def _offset(self, address: int, length: int, right: Right, user: KeyUser) -> int:
+        """Bytes from the key's start to `address`; ranges are checked by subtraction, so that no sum can wrap."""
         if self.free:
             raise KeyViolation(VendorSyndrome.KEY_FREE)
         if self.pd != user.pd:
             raise KeyViolation(VendorSyndrome.KEY_PD)
-        if self._qpn not in (ANY_QP, user.qpn):
+        if self.qpn not in (ANY_QP, user.qpn):
             raise KeyViolation(VendorSyndrome.KEY_QP)
-        if not self._rights & right:
+        if not self.rights & right:
             raise KeyViolation(VendorSyndrome.KEY_RIGHT)
         offset = address - self._start
         if offset < 0 or offset > self._length or length > self._length - offset:
             raise KeyViolation(VendorSyndrome.KEY_RANGE)
-        if self._physical:
-            return [(address, length)]
-        return self._translate(offset + self._shift, length)
-
-    def _translate(self, offset: int, length: int) -> list[Span]:
-        offsets, targets = self._offsets, self._targets
-        if len(targets) == 1:
-            return [(targets[0] + offset, length)]
-        at = bisect_right(offsets, offset) - 1
-        found: list[Span] = []
-        while length:
-            end = offsets[at + 1] if at + 1 < len(offsets) else offset + length
-            step = min(length, end - offset)
-            found.append((targets[at] + offset - offsets[at], step))
-            offset += step
-            length -= step
-            at += 1
-        return found
+        return offset
 
     def context(self) -> bytes:
         """The MKey context as QUERY_MKEY shows it (B1)."""
-        mkc = Mkc(bytearray(self._context))
-        mkc.free = self.free
-        return bytes(mkc)
+        return self._context
 
 
-def _merge(pages: array[int], log_page_size: int) -> tuple[array[int], array[int]]:
-    """Runs of pages that follow each other: their offsets from the first page, and their addresses."""
-    offsets, targets = array("Q"), array("Q")
-    page = 1 << log_page_size
-    following = -1
-    for index, entry in enumerate(pages):
-        address = entry & ~_MTT_FLAGS
-        if address != following:
-            offsets.append(index << log_page_size)
-            targets.append(address)
-        following = address + page
-    return offsets, targets
+_READS = (Right.LOCAL_READ, Right.REMOTE_READ)
+
+
+class IndirectMKey(MKey):
+    """A memory key over ranges of other keys (KLM, KSM).
+
+    What it refers to is checked as local memory of the same user: a remote user needs its own rights on this key
+    alone. Each level is followed when it is used, so that a key that is gone opens nothing.
+
+    Args:
+        fn: whose keys they are.
+        context: the MKey context.
+        entries: the ranges.
+        room: bytes that it takes in ICM.
+        capacity: entries that UMR may load.
+    """
+
+    def __init__(self, fn: Function, context: Mkc, entries: list[Entry], room: int, capacity: int) -> None:
+        self._fn = fn
+        super().__init__(context, array("Q"), room, capacity)
+        entity = context.log_page_size if mode_of(context) is AccessMode.KSM else None
+        self.table: PageTable | KeyTable = KeyTable(entries, entity)
+        self.change(context)
+
+    def change(self, context: Mkc) -> None:
+        """As the base's; the ranges of a KLM have no common size."""
+        super().change(context)
+        if mode_of(context) is not AccessMode.KSM:
+            self._shift = 0
+
+    def spans(self, address: int, length: int, right: Right, user: KeyUser, depth: int = 0) -> list[Span]:
+        """As the base's, through the keys that this one refers to."""
+        offset = self._offset(address, length, right, user)
+        if depth >= self._fn.caps.general.max_indirection:
+            raise KeyViolation(VendorSyndrome.KEY_TOO_DEEP)
+        assert isinstance(self.table, KeyTable)
+        inner = Right.LOCAL_READ if right in _READS else Right.LOCAL_WRITE
+        found: list[Span] = []
+        for key, start, size in self.table.translate(offset + self._shift, length, MAX_PIECES):
+            found += find_key(self._fn, key).spans(start, size, inner, user, depth + 1)
+            if len(found) > MAX_PIECES:
+                raise KeyViolation(VendorSyndrome.KEY_TOO_SCATTERED)
+        return found
+
+
+class VoidKey(MKey):
+    """The null mkey and the dump-fill mkey: local alone, of every PD; it was not created and is in no table."""
+
+    def __init__(self, key: int) -> None:
+        mkc = Mkc.new(lr=1, lw=1, length64=1, qpn=ANY_QP, mkey_7_0=key & 0xFF, log_page_size=MIN_LOG_PAGE)
+        super().__init__(mkc, array("Q"), 0)
+
+    def spans(self, address: int, length: int, right: Right, user: KeyUser, depth: int = 0) -> list[Span]:
+        """No memory."""
+        if not self.rights & right:
+            raise KeyViolation(VendorSyndrome.KEY_RIGHT)
+        return [(NOWHERE, length)] if length else []
+
+
+_NULL, _DUMP_FILL = VoidKey(NULL_MKEY), VoidKey(DUMP_FILL_MKEY)
+
+
+def mode_of(context: Mkc) -> AccessMode:
+    """How a key's addresses are translated."""
+    return AccessMode(context.access_mode_4_2 << 2 | context.access_mode_1_0)
 
 
 def find_key(fn: Function, key: int) -> MKey:
@@ -188,46 +246,115 @@ def find_key(fn: Function, key: int) -> MKey:
         KeyViolation: there is none.
     """
     found = fn.mkeys.find(key >> 8)
-    if found is None or found.key != key & 0xFF:
-        raise KeyViolation(VendorSyndrome.NO_SUCH_KEY)
-    return found
+    if found is not None and found.key == key & 0xFF:
+        return found
+    if key == NULL_MKEY and fn.caps.general.null_mkey:
+        return _NULL
+    if key == DUMP_FILL_MKEY and fn.caps.general.dump_fill_mkey:
+        return _DUMP_FILL
+    raise KeyViolation(VendorSyndrome.NO_SUCH_KEY)
+
+
+def check_invalidation(fn: Function, user: KeyUser, rkey: int) -> MKey:
+    """The key that a peer asks to be invalidated, if it may.
+
+    Raises:
+        KeyViolation: there is none, it is of another PD or QP, free, or not to be invalidated from afar.
+    """
+    key = find_key(fn, rkey)
+    if key.free:
+        raise KeyViolation(VendorSyndrome.KEY_FREE)
+    if key.pd != user.pd:
+        raise KeyViolation(VendorSyndrome.KEY_PD)
+    if key.qpn not in (ANY_QP, user.qpn):
+        raise KeyViolation(VendorSyndrome.KEY_QP)
+    if not key.invalidatable:
+        raise KeyViolation(VendorSyndrome.NOT_INVALIDATABLE)
+    return key
+
+
+def klm_entries(raw: bytes) -> list[Entry]:
+    """The entries of a KLM or KSM list (a multiple of 16 bytes)."""
+    return [Entry(length, key, address) for length, key, address in _KLM.iter_unpack(raw)]
+
+
+def _given(request: CreateMkeyIn, held: int) -> int:
+    """Octwords of translation that the message says that it has."""
+    given = request.translations_octword_actual_size
+    if held < given:
+        raise CommandError(syndromes.TRANSLATION_SIZE_INVALID, f"{given} octwords, the message holds {held}")
+    return given
+
+
+def _check_page_size(context: Mkc) -> None:
+    log_page = context.log_page_size
+    if not MIN_LOG_PAGE <= log_page <= MAX_LOG_PAGE:
+        raise CommandError(
+            syndromes.BAD_PAGE_SIZE, f"MKey log_page_size {log_page}, allowed are {MIN_LOG_PAGE} to {MAX_LOG_PAGE}"
+        )
 
 
 def _translation(request: CreateMkeyIn, context: Mkc) -> tuple[array[int], int]:
     """The pages that the key needs and the entries that it takes room for; checks both."""
-    log_page = context.log_page_size
-    if not _MIN_LOG_PAGE <= log_page <= _MAX_LOG_PAGE:
-        raise CommandError(
-            syndromes.BAD_PAGE_SIZE, f"MKey log_page_size {log_page}, allowed are {_MIN_LOG_PAGE} to {_MAX_LOG_PAGE}"
-        )
-    page = 1 << log_page
-    given = request.translations_octword_actual_size * _OCTWORD // MTT_BYTES
-    entries = max(given, context.translations_octword_size * _OCTWORD // MTT_BYTES)
     pages = page_list(request)
-    if len(pages) < given:
-        raise CommandError(syndromes.TRANSLATION_SIZE_INVALID, f"{given} entries, the message holds {len(pages)}")
+    given = _given(request, len(pages) * MTT_BYTES // _OCTWORD) * _OCTWORD // MTT_BYTES
+    entries = max(given, context.translations_octword_size * _OCTWORD // MTT_BYTES)
     if context.free:
         return array("Q"), entries
+    _check_page_size(context)
+    page = 1 << context.log_page_size
     length = ADDRESS_END - context.start_addr if context.length64 else context.len
-    needed = ((context.start_addr & (page - 1)) + length + page - 1) >> log_page
+    needed = ((context.start_addr & (page - 1)) + length + page - 1) >> context.log_page_size
     if given < needed:
         raise CommandError(syndromes.PAGE_LIST_SHORT, f"MKey: {given} translation entries, {needed} needed")
     pages = pages[:needed]
     for index, entry in enumerate(pages):
-        if entry & (page - 1) & ~_MTT_FLAGS:
+        if entry & (page - 1) & ~MTT_FLAGS:
             raise CommandError(syndromes.PAGE_MISALIGNED, f"MTT {index} {entry:#x}, page size {page:#x}")
         if request.pg_access and entry & 0b11 != 0b11:
             raise CommandError(syndromes.KEY_FEATURE_UNSUPPORTED, f"MTT {index}: access bits {entry & 0b11:#b} of 0b11")
     return pages, entries
 
 
-@command(Opcode.CREATE_MKEY, CreateMkeyIn, CreateMkeyOut, partial="access modes PA and MTT; no UMEM, no signatures")
+def _indirect(fn: Function, request: CreateMkeyIn, context: Mkc) -> IndirectMKey:
+    """A key over other keys."""
+    raw = bytes(request)[PAS_OFFSET:]
+    given = _given(request, len(raw) // _OCTWORD)
+    entries = max(given, context.translations_octword_size)
+    ksm = mode_of(context) is AccessMode.KSM
+    limit = _MAX_KSM_ENTRIES if ksm else 1 << fn.caps.general.log_max_klm_list_size
+    if entries > limit:
+        raise CommandError(syndromes.KEY_LIST_TOO_LONG, f"{entries} entries, allowed up to {limit}")
+    if ksm and not context.free:
+        _check_page_size(context)
+    figures = fn.device.profile.icm
+    room = figures.mkc + figures.mtt * 2 * entries
+    return IndirectMKey(fn, context, klm_entries(raw[: given * _OCTWORD]), room, entries)
+
+
+def _modes(fn: Function) -> list[AccessMode]:
+    """The access modes that the capabilities give."""
+    caps = fn.caps.general
+    modes = [AccessMode.PA, AccessMode.MTT]
+    if caps.max_indirection:
+        modes += [AccessMode.KLMS, *([AccessMode.KSM] if caps.fixed_buffer_size else [])]
+    return modes
+
+
+@command(
+    Opcode.CREATE_MKEY,
+    CreateMkeyIn,
+    CreateMkeyOut,
+    partial="access modes PA, MTT, KLM and KSM; no UMEM, no signatures, no on-demand paging",
+)
 def create_mkey(fn: Function, request: CreateMkeyIn, reply: CreateMkeyOut) -> None:
     """Make a key for a range of host memory."""
     context = request.memory_key_mkey_entry
     mode = context.access_mode_4_2 << 2 | context.access_mode_1_0
-    if mode not in (AccessMode.PA, AccessMode.MTT):
-        raise CommandError(syndromes.ACCESS_MODE_UNSUPPORTED, f"access mode {mode}, allowed are 0 and 1")
+    allowed = _modes(fn)
+    if mode not in allowed:
+        text = ", ".join(f"{item.value} ({item.name})" for item in allowed)
+        raise CommandError(syndromes.ACCESS_MODE_UNSUPPORTED, f"access mode {mode}, allowed are {text}")
     if request.mkey_umem_valid or request.data_direct:
         raise CommandError(syndromes.UMEM_UNSUPPORTED, "MKey: mkey_umem_valid, data_direct")
     if context.bsf_en or context.bsf_octword_size:
@@ -235,9 +362,12 @@ def create_mkey(fn: Function, request: CreateMkeyIn, reply: CreateMkeyOut) -> No
     if not context.length64 and context.len > ADDRESS_END - context.start_addr:
         raise CommandError(syndromes.KEY_RANGE_INVALID, f"start_addr {context.start_addr:#x}, len {context.len:#x}")
     pd = fn.pds.refer(context.pd)
-    pages, entries = (array("Q"), 0) if mode == AccessMode.PA else _translation(request, context)
-    figures = fn.device.profile.icm
-    key = MKey(context, pages, figures.mkc + figures.mtt * entries)
+    if mode in (AccessMode.KLMS, AccessMode.KSM):
+        key: MKey = _indirect(fn, request, context)
+    else:
+        pages, entries = (array("Q"), 0) if mode == AccessMode.PA else _translation(request, context)
+        figures = fn.device.profile.icm
+        key = MKey(context, pages, figures.mkc + figures.mtt * entries, entries)
     reply.mkey_index = fn.mkeys.add(key)
     key.refer(pd)
 

@@ -1,4 +1,4 @@
-"""Where a connected QP's path leads: to a QP of this device, or nowhere (G5)."""
+"""Where a connected QP's path leads: to a QP of this device or of another one of its fabric, or nowhere (G5)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ if TYPE_CHECKING:
 
 def peer_of(fn: Function, qp: Qp) -> Qp | None:
     """The QP at the end of a connected QP's path, or None when the path leads nowhere."""
-    peer = fn.qps.find(qp.remote_qpn)
-    if peer is None or not leads_back(fn, qp.path):
-        return None
-    return peer
+    other = end_of(fn, qp.path)
+    return None if other is None else other.qps.find(qp.remote_qpn)
 
 
-def leads_back(fn: Function, path: Path) -> bool:
-    """Whether a path ends at this function's own vport, and the link is up."""
+def end_of(fn: Function, path: Path) -> Function | None:
+    """The function at the end of a path; None when there is none, or the link of either end is down.
+
+    On Ethernet a path leads back to the function's own vport, or nowhere.
+    """
     port = fn.device.port
-    gid = path.gid if path.has_gid or not port.infiniband else None
-    return fn.vport.up(port) and fn.vport.is_own(port, path.lid, gid, path.mac)
+    if not fn.vport.up(port):
+        return None
+    if port.infiniband:
+        return fn.device.fabric.find(path.lid, path.gid if path.has_gid else None)
+    return fn if fn.vport.is_own(port, path.lid, path.gid, path.mac) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softhca.hca.profile import IB_MTUS, Profile
+from softhca.hca.traffic import Traffic
 from softhca.prm.events import EqePortState, EventType, PortChangeSubtype
 from softhca.prm.hca_cap import PortType
 from softhca.prm.hca_vport import PhysicalState, PortState
@@ -20,8 +21,7 @@ NODE_DESCRIPTION_BYTES = 64
 class Port:
     """Port 1 of a card.
 
-    The link comes up by itself. An InfiniBand port is ACTIVE with LID 1 from the start: its subnet manager is
-    outside of the model.
+    The link comes up by itself. An InfiniBand port is ACTIVE from the start, with the LID that its fabric gave it.
 
     Attributes:
         number: of the port.
@@ -35,6 +35,9 @@ class Port:
         event_mode: when a change raises an event.
         mtu: bytes.
         capability_mask: PortInfo.CapabilityMask.
+        pkey_violations, qkey_violations: datagrams dropped for their keys (16 bits, saturating).
+        traffic: what has passed the port since its reset.
+        counted_from: what had passed when the counters of PPCNT were cleared.
         on_event: takes type, data and sub-type of an event; None: nobody listens.
     """
 
@@ -55,20 +58,28 @@ class Port:
         self.guid = profile.addresses.guid
         self.mac = profile.addresses.mac
         self.on_event: Callable[[EventType, bytes, int], object] | None = None
+        self.lid = 0
+        self.sm_lid = 0
         self.reset()
 
     def reset(self) -> None:
         """Back to the state of a card that has just started."""
-        infiniband = self.kind is PortType.IB
-        self.lid = 1 if infiniband else 0
-        self.sm_lid = 1 if infiniband else 0
+        self.pkey_violations = 0
+        self.qkey_violations = 0
         self.pkeys = [DEFAULT_PKEY]
         text = f"softhca {self._profile.name}".encode("ascii", "replace")
         self.node_description = text[:NODE_DESCRIPTION_BYTES].ljust(NODE_DESCRIPTION_BYTES, b"\0")
         self.admin = PortAdminStatus.UP
         self.event_mode = PortEventMode.ALWAYS
         self.mtu = self.figures.mtu
+        self.traffic = Traffic()
+        self.counted_from = Traffic()
         self.capability_mask = PortCapability.SYSTEM_IMAGE_GUID | PortCapability.EXTENDED_SPEEDS
+
+    def assign(self, lid: int, sm_lid: int) -> None:
+        """Take the addresses that the subnet manager gives: they outlive resets."""
+        self.lid = lid
+        self.sm_lid = sm_lid
 
     @property
     def infiniband(self) -> bool:

@@ -9,7 +9,7 @@ from softhca.hca import qp_transitions
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
-from softhca.hca.qp_context import RQ_TYPES, SERVICES, Qp
+from softhca.hca.qp_context import RECEIVE_INLINE, RQ_TYPES, SEND_INLINE, SERVICES, Qp
 from softhca.hca.sq import work
 from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
 from softhca.prm.opcodes import Opcode
@@ -25,6 +25,7 @@ from softhca.prm.qp import (
     ServiceType,
 )
 from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.syndromes import queues
 from softhca.prm.wqe import WQEBB
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def _check_features(request: CreateQpIn, qpc: Qpc) -> None:
         raise CommandError(syndromes.RQ_TYPE_INVALID, f"rq_type {qpc.rq_type}, allowed are {allowed}")
     if request.wq_umem_valid or qpc.dbr_umem_valid:
         raise CommandError(syndromes.UMEM_UNSUPPORTED, "QP: wq_umem_valid, dbr_umem_valid")
+    shared = qpc.st == ServiceType.XRC and qpc.cs_res  # an XRC SRQ's CQ is not the QP's
+    if shared or qpc.cs_res not in RECEIVE_INLINE or qpc.cs_req not in SEND_INLINE:
+        raise CommandError(queues.SCATTER_TO_CQE_INVALID, f"cs_res {qpc.cs_res:#x}, cs_req {qpc.cs_req:#x}")
     for name in ("wq_signature", "cd_master", "cd_slave_send", "cd_slave_receive", "ulp_stateless_offload_mode"):
         if getattr(qpc, name):
             raise CommandError(syndromes.QP_FEATURE_UNSUPPORTED, f"{name} {getattr(qpc, name)}, allowed is 0")
@@ -64,6 +68,13 @@ def _buffer(fn: Function, request: CreateQpIn, qpc: Qpc) -> QueueBuffer:
     return QueueBuffer(page_list(request), qpc.log_page_size, qpc.page_offset, length)
 
 
+def _check_inline(cq: Cq | None, length: int, name: str) -> None:
+    """A CQE of 64 bytes carries 32 bytes of a message, one of 128 bytes 64."""
+    if length and (cq is None or length > cq.stride // 2):
+        cqes = "no CQ" if cq is None else f"CQEs of {cq.stride} bytes"
+        raise CommandError(queues.SCATTER_TO_CQE_INVALID, f"{name} asks for {length} bytes, the QP has {cqes}")
+
+
 def _cq(fn: Function, number: int, *, needed: bool) -> Cq | None:
     return fn.cqs.refer(number) if needed or number else None
 
@@ -72,7 +83,7 @@ def _cq(fn: Function, number: int, *, needed: bool) -> Cq | None:
     Opcode.CREATE_QP,
     CreateQpIn,
     CreateQpOut,
-    partial="RC; QP0 and QP1 send into the void and receive nothing; REG_UMR exists, UMR does not; "
+    partial="RC, UC, XRC, UD, QP0, QP1; on Ethernet nobody takes a datagram; REG_UMR exists, UMR does not; "
     "no UMEM, signatures, QPC extension",
 )
 def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
@@ -80,16 +91,27 @@ def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
     qpc = request.qpc
     _check_features(request, qpc)
     buffer = _buffer(fn, request, qpc)
-    uses: list[HcaObject] = [fn.uars.refer(qpc.uar_page)]
+    uses: list[HcaObject] = []
+    if qpc.uar_page or not qpc.no_sq:  # without a send queue nothing rings
+        uses.append(fn.uars.refer(qpc.uar_page))
     if qpc.st != ServiceType.REG_UMR:  # such a QP has no PD: it works on keys by their index
         uses.append(fn.pds.refer(qpc.pd))
     send_cq = _cq(fn, qpc.cqn_snd, needed=not qpc.no_sq)
     recv_cq = _cq(fn, qpc.cqn_rcv, needed=qpc.rq_type != RqType.ZERO_LEN_RQ)
+    _check_inline(send_cq, SEND_INLINE[qpc.cs_req], "cs_req")
+    _check_inline(recv_cq, RECEIVE_INLINE[qpc.cs_res], "cs_res")
     pool = fn.receive_pools.refer(qpc.srqn_rmpn_xrqn) if qpc.rq_type == RqType.SRQ_RQ else None
+    if qpc.st == ServiceType.XRC:
+        uses.append(fn.xrcds.refer(qpc.xrcd))
+        if pool is not None:  # a default: each request names the SRQ that it uses
+            uses.append(pool)
+            pool = None
     if pool is not None and pool.pd != qpc.pd:
         raise CommandError(syndromes.POOL_PD_MISMATCH, f"QP PD {qpc.pd:#x}, SRQ {pool.number:#x} PD {pool.pd:#x}")
     qp = Qp(fn, qpc, buffer, send_cq=send_cq, recv_cq=recv_cq, pool=pool, work=work)
     reply.qpn = fn.qps.add(qp)
+    if qp.service in (ServiceType.QP0, ServiceType.QP1):
+        fn.special[qp.service - ServiceType.QP0] = qp
     qp.refresh()
     qp.refer(*uses, *(item for item in (send_cq, recv_cq, pool) if item is not None))
 

@@ -3,31 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import Iova, Timer
 from softhca.hca.mkey import KeyUser
 from softhca.hca.objects import HcaObject
+from softhca.hca.q_counter import counters_of
+from softhca.hca.srq import VERSION_0_INDEX
 from softhca.hca.wq import QueueBuffer, fetch
 from softhca.prm.events import EqeQpSrq, EventType
-from softhca.prm.qp import Ads, Qpc, QpState, RqType, ServiceType
+from softhca.prm.qp import (
+    Ads,
+    Qpc,
+    QpState,
+    RqType,
+    ScatterToCqeRequester,
+    ScatterToCqeResponder,
+    ServiceType,
+)
 
 if TYPE_CHECKING:
     from softhca.hca.cq import Cq
     from softhca.hca.function import Function
     from softhca.hca.srq import ReceivePool
 
-VERSION_0_INDEX = 0xFF_FFFF
-"""This user index asks for CQEs of version 0."""
 _COUNTER = 0xFFFF
 _RECEIVE_WORD, _SEND_WORD = 0, 4
 """Words of the doorbell record (bytes)."""
 
 
-SERVICES = (ServiceType.RC, ServiceType.QP0, ServiceType.QP1, ServiceType.REG_UMR)
+CONNECTED = frozenset((ServiceType.RC, ServiceType.UC, ServiceType.XRC))
+"""Services whose QPs have a peer."""
+DATAGRAM = frozenset((ServiceType.UD, ServiceType.QP0, ServiceType.QP1))
+"""Services whose work requests say where they go."""
+SERVICES = (
+    ServiceType.RC,
+    ServiceType.UC,
+    ServiceType.XRC,
+    ServiceType.UD,
+    ServiceType.QP0,
+    ServiceType.QP1,
+    ServiceType.REG_UMR,
+)
 """The transport services that the device has."""
 RQ_TYPES = (RqType.NON_ZERO_RQ, RqType.SRQ_RQ, RqType.ZERO_LEN_RQ)
 """Where its receive work requests may come from: the QP's own queue, a receive pool, nowhere."""
+WIDE = 64
+"""So many bytes of a message are carried by the first half of a CQE of 128 bytes; less by one of 64 bytes."""
+RECEIVE_INLINE: dict[int, int] = {
+    ScatterToCqeResponder.DISABLE: 0,
+    ScatterToCqeResponder.UP_TO_32B: 32,
+    ScatterToCqeResponder.UP_TO_64B: WIDE,
+}
+"""cs_res: bytes of a received message that its CQE carries, instead of memory."""
+SEND_INLINE: dict[int, int] = {
+    ScatterToCqeRequester.DISABLE: 0,
+    ScatterToCqeRequester.UP_TO_32B: 32,
+    ScatterToCqeRequester.UP_TO_64B: WIDE,
+}
+"""cs_req: the same for what a requester reads."""
 RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD))
 """States in which requests of the peer are taken."""
 UNLIMITED_RETRIES = 7
@@ -53,6 +88,26 @@ class Path:
         self.mac = ads.rmac_47_32 << 32 | ads.rmac_31_0
 
 
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """How a QP takes a request of its peer.
+
+    Attributes:
+        qp: the responder.
+        pool: where receive WQEs come from; None: its own queue.
+        cq: where they are completed.
+        index: what their CQEs carry in the srqn word: the pool's number, or the user index (CQE version 1).
+        local_user, remote_user: what the keys of receive WQEs, and those that requests name, are checked against.
+    """
+
+    qp: Qp
+    pool: ReceivePool | None
+    cq: Cq | None
+    index: int
+    local_user: KeyUser
+    remote_user: KeyUser
+
+
 class Qp(HcaObject):
     """A queue pair.
 
@@ -68,7 +123,14 @@ class Qp(HcaObject):
         sq_size, rq_size: slots; 0 when it has no such queue.
         timer: while it runs, the send queue waits (for a retry).
         retries, rnr_retries: what is left of them for the message in work.
+        counters: the set that it counts in.
+        receive_inline, send_inline: bytes of a message that a CQE carries, for the responder and the requester.
+        carried: what the CQE of the work request in work carries; None: nothing.
         rq_available: receive WQEs that are known to be posted and not taken.
+        inbound: how it takes requests; an XRC request names an SRQ instead.
+        takes_requests: it is not the initiator's end of an XRC connection.
+        established: the event that a peer speaks has been given.
+        lost: messages of this unreliable QP that nobody took.
         flush_pause: nanoseconds until receive WQEs that are posted in error are looked for again.
     """
 
@@ -112,6 +174,12 @@ class Qp(HcaObject):
         self.retries = 0
         self.rnr_retries = 0
         self.flush_pause = 0
+        self.receive_inline = RECEIVE_INLINE[context.cs_res]
+        self.send_inline = SEND_INLINE[context.cs_req]
+        self.carried: bytearray | None = None
+        self.takes_requests = self.service is not ServiceType.XRC or context.rq_type == RqType.SRQ_RQ
+        self.established = False
+        self.lost = 0
         self.refresh()
 
     def icm_bytes(self) -> int:
@@ -141,13 +209,16 @@ class Qp(HcaObject):
         self.path = Path(context.primary_address_path)
         self.key_user = KeyUser(self.pd, self.number, bool(context.rlky))
         version_0 = context.user_index == VERSION_0_INDEX or not self.fn.caps.general.cqe_version
-        self._index = (self.pool.number if self.pool else 0) if version_0 else context.user_index
+        index = (self.pool.number if self.pool else 0) if version_0 else context.user_index
+        local_user = KeyUser(self.pool.pd, self.number, bool(context.rlky)) if self.pool else self.key_user
+        self.inbound = Inbound(self, self.pool, self.recv_cq, index, local_user, self.key_user)
         self.send_index = 0 if version_0 else context.user_index
+        self.counters = counters_of(self.fn, context.counter_set_id)
 
     @property
     def receive_index(self) -> int:
         """What a responder's CQE carries in its srqn word: the pool's number, or the user index (CQE version 1)."""
-        return self._index
+        return self.inbound.index
 
     def ring(self) -> None:
         """Let the engine look at the queues soon; more calls until then cost nothing."""
@@ -191,6 +262,7 @@ class Qp(HcaObject):
         self.rest()
         self.flush_pause = 0
         if state is QpState.RST:
+            self.established = False
             self.sq_head = 0
             self.rq_head = 0
             self.rq_available = 0
@@ -218,3 +290,4 @@ class Qp(HcaObject):
         """No timer of this QP fires after this, and its queues are not looked at any more."""
         self.rest()
         self.state = QpState.RST
+        self.fn.special = {number: qp for number, qp in self.fn.special.items() if qp is not self}

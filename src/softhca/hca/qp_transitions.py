@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
-from softhca.hca.qp_context import Qp
+from softhca.hca.qp_context import CONNECTED, Qp
 from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import (
     Ads,
@@ -41,6 +41,7 @@ from softhca.prm.qp import (
     Sqerr2rtsQpOut,
 )
 from softhca.prm.syndromes import objects as syndromes
+from softhca.prm.syndromes import queues
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
@@ -52,6 +53,8 @@ _PKEYS = 128
 
 _RIGHTS = OptParam.RRE | OptParam.RAE | OptParam.RWE
 _NO_OPTIONS = OptParam(0)
+_RELIABLE_ONLY = OptParam.RRE | OptParam.RAE | OptParam.RNR_TIMEOUT
+"""Options that UC does not have."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Transition:
     Attributes:
         opcode: the command.
         sources, target: states.
-        connected, datagram: the optional fields that RC and the other services allow.
+        connected, datagram: the optional fields that connected services and the others allow.
         takes_connected, takes_datagram: the required fields.
     """
 
@@ -127,6 +130,8 @@ def _check_required(fn: Function, given: Qpc, names: tuple[str, ...]) -> None:
         raise CommandError(
             syndromes.MESSAGE_SIZE_INVALID, f"log_msg_max {given.log_msg_max}, allowed up to {caps.log_max_msg}"
         )
+    if "counter_set_id" in names and given.counter_set_id and fn.q_counters.find(given.counter_set_id) is None:
+        raise CommandError(queues.COUNTER_SET_INVALID, f"counter_set_id {given.counter_set_id:#x}")
     for name, limit in (("log_sra_max", caps.log_max_ra_req_qp), ("log_rra_max", caps.log_max_ra_res_qp)):
         if name in names and getattr(given, name) > limit:
             raise CommandError(syndromes.READ_DEPTH_INVALID, f"{name} {getattr(given, name)}, allowed up to {limit}")
@@ -160,8 +165,10 @@ def _move(fn: Function, transition: Transition, qpn: int, mask: int, given: Qpc)
             f"QP {qpn:#x} is in {qp.state.name}, {transition.opcode.name} needs "
             f"{' or '.join(state.name for state in sorted(transition.sources))}",
         )
-    connected = qp.service is ServiceType.RC
+    connected = qp.service in CONNECTED
     allowed = transition.connected if connected else transition.datagram
+    if qp.service is ServiceType.UC:
+        allowed &= ~_RELIABLE_ONLY
     if mask & ~int(allowed):
         raise CommandError(
             syndromes.OPTIONAL_NOT_ALLOWED,

@@ -1,32 +1,38 @@
-"""Reliable connections: SEND, RDMA WRITE and READ between two QPs, with the checks of each side (G4, G5, B11).
+"""Connections (RC, UC, XRC): SEND, RDMA WRITE and READ between two QPs, with the checks of each side (G4, G5, B11).
 
 Both ends are QPs of this device: a message is a copy between mapped views, and its answer is there at once. The
 requester checks its own segments first, then the responder checks the request; what each of them finds becomes the
-error that the standard gives.
+error that the standard gives. On UC the requester learns nothing of what becomes of its message: one that cannot be
+taken is dropped. An XRC request names the SRQ whose receive WQEs, protection domain and CQ it uses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from softhca.hca import rq
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyUser, KeyViolation, Right
 from softhca.hca.path import peer_of
-from softhca.hca.qp_context import RECEIVING, Qp
+from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
+from softhca.hca.srq import XrcSrq
+from softhca.hca.traffic import count_answer, count_request
 from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
-from softhca.prm.qp import ServiceType
+from softhca.prm.qp import QpState, ServiceType
 from softhca.prm.syndromes.completion import VendorSyndrome
-from softhca.prm.wqe import SEGMENT, WqeInlineSeg, WqeOpcode, WqeRaddrSeg
+from softhca.prm.wqe import SEGMENT, WqeInlineSeg, WqeOpcode, WqeRaddrSeg, WqeXrcSeg
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 _REMOTE = codec(WqeRaddrSeg, "raddr", "rkey")
+_XRC = codec(WqeXrcSeg, "xrc_srqn")
 _INLINE = WqeInlineSeg.FIELDS["inline_"].mask
 _INLINE_COUNT = WqeInlineSeg.FIELDS["byte_count"].mask
 _PSN = 0xFF_FFFF
@@ -132,8 +138,10 @@ def gather(fn: Function, qp: Qp, parts: list[bytes | Pointer]) -> list[Piece]:
     return pieces
 
 
-def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, solicited: bool) -> int:
-    """Carry out a work request of an RC QP.
+def carry_out(
+    fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, solicited: bool, inline: int = 0
+) -> int:
+    """Carry out a work request of a connected QP.
 
     Args:
         fn: the QP's function.
@@ -142,6 +150,7 @@ def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int,
         body: the WQE after its control segment.
         immediate: immediate data, if the opcode has such.
         solicited: the responder's CQE is to be a solicited one.
+        inline: up to so many bytes that are read are left to the CQE, in `qp.carried`.
 
     Returns:
         Bytes moved.
@@ -150,21 +159,55 @@ def carry_out(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int,
         RequestFailed: it ends in error.
         NotReady, NoAnswer: it is to be tried again.
     """
+    srqn = 0
+    if qp.service is ServiceType.XRC:
+        srqn, body = _xrc(body), body[SEGMENT:]
+    request: Callable[[Inbound], None]
     if opcode in (WqeOpcode.SEND, WqeOpcode.SEND_IMM):
         pieces = gather(fn, qp, segments(body, 0))
         message = _message(pieces, immediate if opcode == WqeOpcode.SEND_IMM else None, solicited)
-        _receive(_responder(fn, qp), message)
+        length, request = message.length, partial(_receive, message=message)
     elif opcode in (WqeOpcode.RDMA_WRITE, WqeOpcode.RDMA_WRITE_IMM):
         pieces = gather(fn, qp, segments(body, SEGMENT))
         message = _message(pieces, immediate if opcode == WqeOpcode.RDMA_WRITE_IMM else None, solicited)
-        remote = _remote(body, message.length)
-        _write(_responder(fn, qp), remote, message)
-    elif opcode == WqeOpcode.RDMA_READ:
-        message = _message(_read(fn, qp, body), None, solicited=False)
+        length, request = message.length, partial(_write, pointer=_remote(body, message.length), message=message)
+    elif opcode == WqeOpcode.RDMA_READ and qp.service is not ServiceType.UC:
+        length, request = _read_request(fn, qp, body, inline)
     else:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
-    qp.send_psn = (qp.send_psn + max(1, -(-message.length // qp.mtu))) & _PSN
-    return message.length
+    try:
+        _exchange(qp, opcode, length, lambda: _responder(fn, qp, srqn), request)
+    except (NoAnswer, NotReady, RequestFailed):
+        if qp.service is not ServiceType.UC:
+            raise
+        qp.lost += 1
+    qp.send_psn = (qp.send_psn + max(1, -(-length // qp.mtu))) & _PSN
+    return length
+
+
+def _exchange(
+    qp: Qp, opcode: int, length: int, find: Callable[[], Inbound], request: Callable[[Inbound], None]
+) -> None:
+    """Bring a request to its responder; the ports count its packets, and those of the answer."""
+    target = None
+    moved = 0
+    try:
+        inbound = find()
+        target = inbound.qp.fn.device.port
+        request(inbound)
+        moved = length
+    finally:
+        count_request(qp, target, opcode, length)
+        if target is not None and qp.service is not ServiceType.UC:
+            count_answer(qp, target, opcode, moved)
+
+
+def _xrc(body: bytes) -> int:
+    """Number of the SRQ that an XRC request names."""
+    if len(body) < SEGMENT:
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
+    number: int = _XRC.unpack_from(body)[0]
+    return number
 
 
 def _message(pieces: list[Piece], immediate: int | None, solicited: bool) -> Message:
@@ -178,26 +221,47 @@ def _remote(body: bytes, length: int) -> Pointer:
     return Pointer(key, address, length)
 
 
-def _responder(fn: Function, qp: Qp) -> Qp:
+def _responder(fn: Function, qp: Qp, srqn: int) -> Inbound:
     """The QP at the other end, ready to take a request of this one.
 
     Raises:
         NoAnswer: there is none.
+        RequestFailed: it may not take requests for the SRQ that this one names (XRC).
     """
     peer = peer_of(fn, qp)
     if (
         peer is None
-        or peer.service is not ServiceType.RC
+        or peer.service is not qp.service
+        or not peer.takes_requests
         or peer.state not in RECEIVING
         or peer_of(peer.fn, peer) is not qp
     ):
         raise NoAnswer
-    return peer
+    if peer.state is QpState.RTR and not peer.established:
+        peer.established = True
+        peer.report(EventType.COMM_EST)
+    return peer.inbound if peer.service is not ServiceType.XRC else _inbound_xrc(peer, srqn)
+
+
+def _inbound_xrc(peer: Qp, srqn: int) -> Inbound:
+    pool = peer.fn.receive_pools.find(srqn)
+    if not isinstance(pool, XrcSrq) or pool.xrcd != peer.context.xrcd:
+        raise _refuse(peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.XRC_DOMAIN)
+    user = KeyUser(pool.pd, peer.number, peer.key_user.reserved)
+    return Inbound(peer, pool, pool.cq, pool.index, user, user)
 
 
 def _refuse(peer: Qp, event: EventType, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> RequestFailed:
-    """The responder refuses a request for good: it goes into ERR, and the requester learns why."""
-    peer.enter_error(event)
+    """The responder refuses a request for good: it goes into ERR, and the requester learns why.
+
+    On UC nobody learns of it, unless it is the responder itself that is broken.
+    """
+    if event is EventType.WQ_ACCESS_ERROR:
+        peer.counters.resp_remote_access_errors += 1
+    elif event is EventType.WQ_INVAL_REQ_ERROR:
+        peer.counters.resp_remote_invalid_request += 1
+    if peer.service is not ServiceType.UC or event is EventType.WQ_CATAS_ERROR:
+        peer.enter_error(event)
     return RequestFailed(syndrome, vendor)
 
 
@@ -207,16 +271,18 @@ def _refused_key(peer: Qp, violation: KeyViolation) -> RequestFailed:
     return _refuse(peer, EventType.WQ_ACCESS_ERROR, CqeSyndrome.REMOTE_ACCESS_ERR, violation.vendor)
 
 
-def _remote_views(peer: Qp, pointer: Pointer, right: Right) -> list[memoryview]:
+def _remote_views(inbound: Inbound, pointer: Pointer, right: Right) -> list[memoryview]:
+    peer = inbound.qp
     if not pointer.length:
         return []  # the key of an empty request is not looked at (InfiniBand specification)
     try:
-        return views_of(peer.fn, pointer, right, peer.key_user)
+        return views_of(peer.fn, pointer, right, inbound.remote_user)
     except KeyViolation as violation:
         raise _refused_key(peer, violation) from violation
 
 
-def _write(peer: Qp, pointer: Pointer, message: Message) -> None:
+def _write(inbound: Inbound, pointer: Pointer, message: Message) -> None:
+    peer = inbound.qp
     if not peer.write_enabled:
         raise _refuse(
             peer,
@@ -224,18 +290,20 @@ def _write(peer: Qp, pointer: Pointer, message: Message) -> None:
             CqeSyndrome.REMOTE_INVAL_REQ_ERR,
             VendorSyndrome.WRITE_NOT_ENABLED,
         )
-    targets = _remote_views(peer, pointer, Right.REMOTE_WRITE)
+    targets = _remote_views(inbound, pointer, Right.REMOTE_WRITE)
     if message.immediate is None:
         copy(targets, message.pieces)
+        peer.counters.rx_write_requests += 1
         _count_received(peer, message.length)
         return
-    wqe = _next_receive(peer)
+    wqe = _next_receive(inbound)
     copy(targets, message.pieces)
-    _finish_receive(peer, wqe, CqeOpcode.RESP_WR_IMM, message)
+    peer.counters.rx_write_requests += 1
+    _finish_receive(inbound, wqe, CqeOpcode.RESP_WR_IMM, message)
 
 
-def _read(fn: Function, qp: Qp, body: bytes) -> list[Piece]:
-    """Carry out an RDMA READ; the pieces that were read."""
+def _read_request(fn: Function, qp: Qp, body: bytes, inline: int) -> tuple[int, Callable[[Inbound], None]]:
+    """An RDMA READ, its own segments checked: its length, and what is to be done at the responder."""
     parts = segments(body, SEGMENT)
     pointers = [part for part in parts if isinstance(part, Pointer)]
     if len(pointers) != len(parts):
@@ -243,56 +311,69 @@ def _read(fn: Function, qp: Qp, body: bytes) -> list[Piece]:
     length = sum(pointer.length for pointer in pointers)
     _check_length(qp, length)
     targets = [view for pointer in pointers for view in _local(fn, qp, pointer, Right.LOCAL_WRITE)]
-    remote = _remote(body, length)
-    peer = _responder(fn, qp)
+    if 0 < length <= inline:
+        qp.carried = bytearray(length)
+        targets = [memoryview(qp.carried)]
+    return length, partial(_read, pointer=_remote(body, length), targets=targets)
+
+
+def _read(inbound: Inbound, pointer: Pointer, targets: list[memoryview]) -> None:
+    peer = inbound.qp
     if not peer.read_enabled:
         raise _refuse(
             peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.READ_NOT_ENABLED
         )
-    sources = _remote_views(peer, remote, Right.REMOTE_READ)
-    copy(targets, sources)
-    _count_received(peer, length)
-    return list(sources)
+    copy(targets, _remote_views(inbound, pointer, Right.REMOTE_READ))
+    peer.counters.rx_read_requests += 1
+    _count_received(peer, pointer.length)
 
 
-def _next_receive(peer: Qp) -> rq.ReceiveWqe:
+def _next_receive(inbound: Inbound) -> rq.ReceiveWqe:
+    peer = inbound.qp
     try:
-        wqe = rq.peek(peer)
+        wqe = rq.peek(peer, inbound.pool)
     except QueueBroken as broken:
         raise _refuse(
             peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED
         ) from broken
     if wqe is None:
+        peer.counters.out_of_buffer += 1
         raise NotReady(RNR_NANOSECONDS[peer.context.min_rnr_nak])
     return wqe
 
 
-def _receive(peer: Qp, message: Message) -> None:
-    wqe = _next_receive(peer)
-    copy(_scatter(peer, wqe, message.length), message.pieces)
+def _receive(inbound: Inbound, message: Message) -> None:
+    wqe = _next_receive(inbound)
+    targets = _scatter(inbound, wqe, message.length)
+    inline = b"".join(message.pieces) if 0 < message.length <= inbound.qp.receive_inline else None
+    if inline is None:
+        copy(targets, message.pieces)
     opcode = CqeOpcode.RESP_SEND if message.immediate is None else CqeOpcode.RESP_SEND_IMM
-    _finish_receive(peer, wqe, opcode, message)
+    _finish_receive(inbound, wqe, opcode, message, inline)
 
 
-def _scatter(peer: Qp, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:
+def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:
     """Where a message goes. What is wrong with the receive WQE is told to both ends."""
     targets: list[memoryview] = []
-    user = peer.key_user if peer.pool is None else KeyUser(peer.pool.pd, peer.number, peer.key_user.reserved)
+    peer = inbound.qp
     left = length
     for segment in wqe.segments:
         if not left:
             break
         step = min(left, segment.length)
         try:
-            targets += views_of(peer.fn, Pointer(segment.key, segment.address, step), Right.LOCAL_WRITE, user)
+            pointer = Pointer(segment.key, segment.address, step)
+            targets += views_of(peer.fn, pointer, Right.LOCAL_WRITE, inbound.local_user)
         except KeyViolation as violation:
             raise _failed_receive(
-                peer, wqe, CqeSyndrome.LOCAL_PROT_ERR, violation.vendor, CqeSyndrome.REMOTE_OP_ERR
+                inbound, wqe, CqeSyndrome.LOCAL_PROT_ERR, violation.vendor, CqeSyndrome.REMOTE_OP_ERR
             ) from violation
         left -= step
+    if left and peer.service is ServiceType.UC:
+        raise RequestFailed(CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.RECEIVE_TOO_SHORT)
     if left:
         raise _failed_receive(
-            peer,
+            inbound,
             wqe,
             CqeSyndrome.LOCAL_LENGTH_ERR,
             VendorSyndrome.RECEIVE_TOO_SHORT,
@@ -302,27 +383,34 @@ def _scatter(peer: Qp, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:
 
 
 def _failed_receive(
-    peer: Qp, wqe: rq.ReceiveWqe, local: CqeSyndrome, vendor: VendorSyndrome, remote: CqeSyndrome
+    inbound: Inbound, wqe: rq.ReceiveWqe, local: CqeSyndrome, vendor: VendorSyndrome, remote: CqeSyndrome
 ) -> RequestFailed:
-    rq.take(peer)
-    written = peer.recv_cq is None or peer.recv_cq.fail(
-        CqeOpcode.RESP_ERR, wqe.counter, peer.number, index=peer.receive_index, syndrome=local, vendor=vendor
+    peer, cq = inbound.qp, inbound.cq
+    rq.take(peer, inbound.pool)
+    written = cq is None or cq.fail(
+        CqeOpcode.RESP_ERR, wqe.counter, peer.number, index=inbound.index, syndrome=local, vendor=vendor
     )
     peer.enter_error(None if written else EventType.WQ_CATAS_ERROR)
     return RequestFailed(remote, vendor)
 
 
-def _finish_receive(peer: Qp, wqe: rq.ReceiveWqe, opcode: CqeOpcode, message: Message) -> None:
-    rq.take(peer)
+def _finish_receive(
+    inbound: Inbound, wqe: rq.ReceiveWqe, opcode: CqeOpcode, message: Message, inline: bytes | None = None
+) -> None:
+    """Take the receive WQE and write its CQE, which carries `inline` if that is given."""
+    peer, cq = inbound.qp, inbound.cq
+    rq.take(peer, inbound.pool)
     _count_received(peer, message.length)
-    if peer.recv_cq is not None and not peer.recv_cq.complete(
+    if cq is not None and not cq.complete(
         opcode,
         wqe.counter,
         peer.number,
-        index=peer.receive_index,
+        index=inbound.index,
         length=message.length,
         immediate=message.immediate or 0,
         solicited=message.solicited,
+        inline=inline,
+        wide=peer.receive_inline == WIDE,
     ):
         raise _refuse(peer, EventType.WQ_CATAS_ERROR, CqeSyndrome.REMOTE_OP_ERR, VendorSyndrome.RESPONDER_FAILED)
 

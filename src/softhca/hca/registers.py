@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
 from softhca.hca.port import Port
+from softhca.hca.traffic import read_ppcnt
 from softhca.prm.device_registers import HostEndiannessReg, NodeDescReg
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
+from softhca.prm.ppcnt import PpcntReg
 from softhca.prm.registers import (
     AccessRegisterIn,
     AccessRegisterOut,
@@ -160,6 +162,10 @@ def _read_pmlp(fn: Function, register: PmlpReg) -> None:
         setattr(register, f"lane{lane}_module_mapping", lane << 24 | lane << 16)
 
 
+def _read_ppcnt(fn: Function, register: PpcntReg) -> None:
+    read_ppcnt(fn.device.port, register)
+
+
 REGISTERS: dict[int, Register] = {
     register.id: register
     for register in (
@@ -167,6 +173,7 @@ REGISTERS: dict[int, Register] = {
         Register(RegisterId.PMTU, PmtuReg, _read_pmtu, _write_pmtu),
         Register(RegisterId.PTYS, PtysReg, _read_ptys, None, "not writable: the port takes its highest speed"),
         Register(RegisterId.PAOS, PaosReg, _read_paos, _write_paos, "admin_status 1 and 2"),
+        Register(RegisterId.PPCNT, PpcntReg, _read_ppcnt, None, "groups 0x20 and 0x21; not writable"),
         Register(RegisterId.PVLC, PvlcReg, _read_pvlc, None, "not writable"),
         Register(RegisterId.NODE_DESC, NodeDescReg, _read_node_desc, _write_node_desc),
         Register(RegisterId.HOST_ENDIANNESS, HostEndiannessReg, None, _write_endianness),

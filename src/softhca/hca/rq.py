@@ -12,6 +12,7 @@ from softhca.prm.wqe import INVALID_LKEY, SEGMENT, WqeDataSeg
 
 if TYPE_CHECKING:
     from softhca.hca.qp_context import Qp
+    from softhca.hca.srq import ReceivePool
 
 DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
 """A data segment by pointer: first word, key, address."""
@@ -66,14 +67,14 @@ def posted(qp: Qp) -> int:
     return count
 
 
-def peek(qp: Qp) -> ReceiveWqe | None:
-    """The receive WQE that is next, or None when none is posted.
+def peek(qp: Qp, pool: ReceivePool | None) -> ReceiveWqe | None:
+    """The receive WQE that is next, of the QP's own queue or of `pool`; None when none is posted.
 
     Raises:
         QueueBroken: the queue cannot be read.
     """
-    if qp.pool is not None:
-        found = qp.pool.peek()
+    if pool is not None:
+        found = pool.peek()
         return None if found is None else ReceiveWqe(found[0], scatter_list(found[1]))
     if not qp.rq_size or not posted(qp):
         return None
@@ -85,10 +86,10 @@ def peek(qp: Qp) -> ReceiveWqe | None:
     return ReceiveWqe(qp.rq_head, scatter_list(wqe))
 
 
-def take(qp: Qp) -> None:
+def take(qp: Qp, pool: ReceivePool | None) -> None:
     """Take the WQE that :func:`peek` showed."""
-    if qp.pool is not None:
-        qp.pool.take()
+    if pool is not None:
+        pool.take()
     else:
         qp.rq_head = (qp.rq_head + 1) & _INDEX
         qp.rq_available -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
-from softhca.hca.mkey import RESERVED_LKEY
+from softhca.hca.mkey import DUMP_FILL_MKEY, NULL_MKEY, RESERVED_LKEY
 from softhca.prm.opcodes import Opcode
 from softhca.prm.special_contexts import QuerySpecialContextsIn, QuerySpecialContextsOut
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     Opcode.QUERY_SPECIAL_CONTEXTS,
     QuerySpecialContextsIn,
     QuerySpecialContextsOut,
-    partial="the reserved lkey; the other keys are announced by capabilities that are not set",
+    partial="no terminating and no repeated key",
 )
 def query_special_contexts(fn: Function, request: QuerySpecialContextsIn, reply: QuerySpecialContextsOut) -> None:
-    """The reserved lkey; null, dump-fill, terminating and repeated key are 0, as their capabilities are."""
+    """The reserved lkey, and the null and dump-fill keys as far as their capabilities are set; all others are 0."""
+    caps = fn.caps.general
     reply.resd_lkey = RESERVED_LKEY
+    reply.null_mkey = NULL_MKEY if caps.null_mkey else 0
+    reply.dump_fill_mkey = DUMP_FILL_MKEY if caps.dump_fill_mkey else 0

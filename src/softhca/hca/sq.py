@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
 from softhca.hca import datagram, rq
-from softhca.hca.qp_context import UNLIMITED_RETRIES, Qp
+from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, WIDE, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
 from softhca.prm.codec import codec
@@ -152,14 +152,16 @@ def _send(fn: Function, qp: Qp) -> None:
 
 def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
     """Do what the WQE says; bytes moved."""
+    qp.carried = None
     if wqe.body is None:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
     if wqe.opcode == WqeOpcode.NOP:
         return 0
-    if qp.service is ServiceType.RC:
-        return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
-    if qp.service in (ServiceType.QP0, ServiceType.QP1):
-        return datagram.send(fn, qp, wqe.opcode, wqe.body)
+    if qp.service in CONNECTED:
+        inline = qp.send_inline if wqe.signalled else 0
+        return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited, inline=inline)
+    if qp.service in DATAGRAM:
+        return datagram.send(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
     raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
 
 
@@ -169,7 +171,15 @@ def _complete(qp: Qp, wqe: SendWqe, length: int) -> None:
     if not wqe.signalled or qp.send_cq is None:
         return
     qpn = wqe.opcode << 24 | qp.number
-    if not qp.send_cq.complete(CqeOpcode.REQ, wqe.counter, qpn, index=qp.send_index, length=length):
+    if not qp.send_cq.complete(
+        CqeOpcode.REQ,
+        wqe.counter,
+        qpn,
+        index=qp.send_index,
+        length=length,
+        inline=qp.carried,
+        wide=qp.send_inline == WIDE,
+    ):
         qp.enter_error(EventType.WQ_CATAS_ERROR)
 
 
@@ -182,9 +192,9 @@ def _error_cqe(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndro
 
 
 def _fail(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndrome) -> None:
-    """End a WQE in error: its CQE, then the QP goes into ERR, or only its send queue when it sends datagrams."""
+    """End a WQE in error: its CQE, then the QP goes into ERR, or only its send queue when it is unreliable."""
     written = _error_cqe(qp, wqe, syndrome, vendor)
-    if qp.service in (ServiceType.QP0, ServiceType.QP1) and written:
+    if written and (qp.service in DATAGRAM or qp.service is ServiceType.UC):
         qp.become(QpState.SQER)
         return
     qp.enter_error(None if written else EventType.WQ_CATAS_ERROR)
@@ -192,6 +202,7 @@ def _fail(qp: Qp, wqe: SendWqe, syndrome: CqeSyndrome, vendor: VendorSyndrome) -
 
 def _retry_later(qp: Qp, wqe: SendWqe, pause: int) -> None:
     """The responder was not ready: send again after the time that it asked for, as often as allowed."""
+    qp.counters.rnr_nak_retry_err += 1
     if qp.rnr_retries == 0:
         _fail(qp, wqe, CqeSyndrome.RNR_RETRY_EXC_ERR, VendorSyndrome.RECEIVER_NOT_READY)
         return
@@ -209,6 +220,7 @@ def _await_answer(qp: Qp, wqe: SendWqe) -> None:
     def expired() -> None:
         if qp.state is not QpState.RTS:
             return
+        qp.counters.local_ack_timeout_err += 1
         if qp.retries == 0:
             _fail(qp, wqe, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, VendorSyndrome.NO_RESPONSE)
             return
@@ -235,7 +247,7 @@ def _flush_receives(qp: Qp, budget: int) -> int | None:
     while budget and qp.rq_size and rq.posted(qp):
         budget -= 1
         counter = qp.rq_head
-        rq.take(qp)
+        rq.take(qp, None)
         if qp.recv_cq is not None and not qp.recv_cq.fail(
             CqeOpcode.RESP_ERR,
             counter,

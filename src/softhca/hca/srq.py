@@ -52,11 +52,14 @@ from softhca.prm.syndromes import objects as syndromes
 from softhca.prm.wqe import WqeSrqNextSeg
 
 if TYPE_CHECKING:
+    from softhca.hca.cq import Cq
     from softhca.hca.function import Function
 
 _MIN_STRIDE, _MAX_STRIDE = 5, 12
 """log2 of bytes: a next segment and a data segment at least."""
 _COUNTER = 0xFFFF
+VERSION_0_INDEX = 0xFF_FFFF
+"""This user index asks for CQEs of version 0."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,24 @@ class Srq(ReceivePool):
 
 
 class XrcSrq(ReceivePool):
-    """A shared receive queue of an XRC domain, with a CQ of its own."""
+    """A shared receive queue of an XRC domain, with a CQ of its own.
+
+    Attributes:
+        xrcd: number of its XRC domain.
+        cq: where its receive WQEs are completed.
+    """
+
+    def __init__(self, fn: Function, srqc: XrcSrqc, shape: PoolShape, buffer: QueueBuffer, cq: Cq) -> None:
+        super().__init__(fn, srqc, shape, buffer)
+        self.xrcd = srqc.xrcd
+        self.cq = cq
+        by_number = srqc.user_index_equal_xrc_srqn or srqc.user_index == VERSION_0_INDEX
+        self._user_index = srqc.user_index if fn.caps.general.cqe_version and not by_number else None
+
+    @property
+    def index(self) -> int:
+        """What CQEs of its receive WQEs carry in their srqn word: its user index or, in version 0, its number."""
+        return self.number if self._user_index is None else self._user_index
 
     def context(self) -> bytes:
         """The XRC SRQ context as QUERY_XRC_SRQ shows it."""
@@ -290,7 +310,7 @@ def arm_rq(fn: Function, request: ArmRqIn, reply: ArmRqOut) -> None:
     srq.arm(request.lwm)
 
 
-@command(Opcode.CREATE_XRC_SRQ, CreateXrcSrqIn, CreateXrcSrqOut, partial="made and queried; no XRC transport, no UMEM")
+@command(Opcode.CREATE_XRC_SRQ, CreateXrcSrqIn, CreateXrcSrqOut, partial="no UMEM")
 def create_xrc_srq(fn: Function, request: CreateXrcSrqIn, reply: CreateXrcSrqOut) -> None:
     """Make an XRC SRQ."""
     srqc = request.xrc_srq_context_entry
@@ -309,7 +329,7 @@ def create_xrc_srq(fn: Function, request: CreateXrcSrqIn, reply: CreateXrcSrqOut
         cyclic=bool(srqc.basic_cyclic_rcv_wqe),
     )
     pd, cq, xrcd = fn.pds.refer(srqc.pd), fn.cqs.refer(srqc.cqn), fn.xrcds.refer(srqc.xrcd)
-    srq = XrcSrq(fn, srqc, shape, _buffer(fn, request, shape))
+    srq = XrcSrq(fn, srqc, shape, _buffer(fn, request, shape), cq)
     reply.xrc_srqn = fn.receive_pools.add(srq)
     srq.refer(pd, cq, xrcd)
 

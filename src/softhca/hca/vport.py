@@ -45,6 +45,7 @@ class Vport:
         promisc_uc, promisc_mc, promisc_all: what it receives beyond its lists.
         lists: addresses (MACs, VLAN ids) by type.
         roce: the RoCE address table.
+        counted_from: what had passed the port when this vport's counters began.
     """
 
     def __init__(self, port: Port) -> None:
@@ -57,6 +58,7 @@ class Vport:
         self.promisc_all = False
         self.lists: dict[AllowedListType, list[int]] = {kind: [] for kind in AllowedListType}
         self.roce = RoceTable()
+        self.counted_from = port.traffic.copy()
 
     def up(self, port: Port) -> bool:
         """Whether the vport is up: it is not when its port is not."""
@@ -72,7 +74,7 @@ class Vport:
             mac: destination MAC address, 48 bits (RoCE).
         """
         if port.infiniband:
-            return lid == port.lid and (gid is None or gid == port.gid(0))
+            return lid == port.lid != 0 and (gid is None or gid == port.gid(0))
         return (mac == self.mac or mac in self.roce.macs()) and (gid is None or gid in self.roce.gids())
 
 

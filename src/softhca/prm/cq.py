@@ -31,6 +31,7 @@ class CqeSize(IntEnum):
 
     BYTES_64 = 0x0
     BYTES_128 = 0x1
+    BYTES_128_PADDED = 0x2
 
 
 @unique
@@ -64,6 +65,15 @@ class ModifyCqField(IntEnum):
     PERIOD = 0x1
     COUNT = 0x2
     OVERRUN = 0x4
+
+
+@unique
+class ResizeCqField(IntEnum):
+    """MODIFY_CQ resize_field_select: a bit for each thing that changes."""
+
+    LOG_SIZE = 0x1
+    PAGE_OFFSET = 0x2
+    PAGE_SIZE = 0x4
 
 
 class Cqc(Layout, size=0x40):

@@ -42,6 +42,15 @@ class CqeSyndrome(IntEnum):
     REMOTE_ABORTED_ERR = 0x22
 
 
+@unique
+class CqeInline(IntEnum):
+    """CQE 0x3C [3:2]: whether the CQE carries the message itself."""
+
+    NONE = 0x0
+    UP_TO_32 = 0x1
+    UP_TO_64 = 0x2
+
+
 class CqeLro(Layout, size=0x08, manual="Completion queue entry, large receive offload"):
     """What a CQE says of merged TCP segments."""
 

@@ -1,6 +1,6 @@
 """Memory keys."""
 
-from enum import IntEnum, unique
+from enum import IntEnum, IntFlag, unique
 
 from softhca.prm.layout import Layout, array, bits, nested, u64
 from softhca.prm.opcodes import Opcode
@@ -21,6 +21,30 @@ class AccessMode(IntEnum):
     SW_ICM = 0x4
     MEMIC = 0x5
     CROSSING = 0x6
+
+
+class MkeyMask(IntFlag):
+    """`mkey_mask` of a UMR control segment: which fields of the memory key context a UMR WQE sets."""
+
+    LEN = 1 << 0
+    PAGE_SIZE = 1 << 1
+    START_ADDR = 1 << 6
+    PD = 1 << 7
+    EN_RINVAL = 1 << 8
+    EN_SIGERR = 1 << 9
+    BSF_EN = 1 << 12
+    KEY = 1 << 13
+    QPN = 1 << 14
+    LR = 1 << 17
+    LW = 1 << 18
+    RR = 1 << 19
+    RW = 1 << 20
+    A = 1 << 21
+    SMALL_FENCE = 1 << 23
+    RELAXED_ORDERING_WRITE = 1 << 25
+    FREE = 1 << 29
+    PAGE_SIZE_5 = 1 << 42
+    RELAXED_ORDERING_READ = 1 << 47
 
 
 class Mkc(Layout, size=0x40):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Callable
 from typing import Protocol
 
 from softhca.bus.engine import Engine
 
 Callback = Callable[[], None]
+_MILLISECOND = 1_000_000
 
 
 class HasFileno(Protocol):
@@ -39,6 +41,7 @@ class Loop:
         self._readers: dict[int, Callback] = {}
         self._writers: dict[int, Callback] = {}
         self._engines: list[Engine] = []
+        self._interrupted = False
 
     def add_reader(self, file: int | HasFileno, callback: Callback) -> None:
         """Call `callback` when `file` can be read or its peer is gone; replaces the reader of before."""
@@ -93,29 +96,61 @@ class Loop:
         for engine in self._engines:
             engine.run(self._budget)
 
-    def _wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
-        if timeout_s == 0 or any(engine.ready for engine in self._engines):
-            return self._epoll.poll(0)
-        due = self._next_due()
-        if due is None or (timeout_s is not None and timeout_s * 1e9 <= due[0]):
-            return self._epoll.poll(timeout_s)
-        remaining, engine = due
-        if remaining > 0:
-            # epoll counts in milliseconds and would oversleep; select does not.
-            ready, _, _ = select.select([self._epoll], [], [], remaining / 1e9)
-            if not ready:
-                self._reach_deadline(engine)
-        return self._epoll.poll(0)
+    def run(self, timeout_s: float) -> None:
+        """Rounds until somebody calls :meth:`interrupt` or the timeout is over.
 
-    def _next_due(self) -> tuple[int, Engine] | None:
+        Between rounds nothing else is done, so that what waits for few events costs the many that serve a device
+        nothing.
+
+        Args:
+            timeout_s: seconds.
+        """
+        self._interrupted = False
+        end = time.monotonic() + timeout_s
+        while not self._interrupted:
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            self.run_once(left)
+
+    def interrupt(self) -> None:
+        """Let :meth:`run` return after this round; for callbacks."""
+        self._interrupted = True
+
+    def _wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        if timeout_s == 0:
+            return self._epoll.poll(0)
         first: tuple[int, Engine] | None = None
         for engine in self._engines:
+            if engine.ready:
+                return self._epoll.poll(0)
             deadline = engine.next_deadline()
             if deadline is not None:
                 remaining = deadline - engine.clock.now()
                 if first is None or remaining < first[0]:
                     first = remaining, engine
-        return first
+        if first is None or (timeout_s is not None and timeout_s * 1e9 <= first[0]):
+            return self._epoll.poll(timeout_s)
+        return self._wait_for_deadline(*first)
+
+    def _wait_for_deadline(self, remaining: int, engine: Engine) -> list[tuple[int, int]]:
+        """Wait until a file is ready, or until the deadline that is `remaining` nanoseconds ahead.
+
+        epoll counts in milliseconds and would oversleep, select does not: it waits for what is left.
+        """
+        begin = time.monotonic_ns()
+        if remaining > _MILLISECOND:
+            # half a millisecond less, since the count of milliseconds is rounded up
+            ready = self._epoll.poll((remaining // _MILLISECOND - 0.5) / 1e3)
+            if ready:
+                return ready
+            remaining -= time.monotonic_ns() - begin
+        if remaining > 0:
+            selected, _, _ = select.select([self._epoll], [], [], remaining / 1e9)
+            if selected:
+                return self._epoll.poll(0)
+        self._reach_deadline(engine)
+        return self._epoll.poll(0)
 
     @staticmethod
     def _reach_deadline(engine: Engine) -> None:

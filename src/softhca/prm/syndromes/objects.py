@@ -85,7 +85,7 @@ CQE_SIZE_UNSUPPORTED = syndrome(
     0xCA020030,
     CommandStatus.BAD_PARAM,
     "the CQE size is not one that the device takes",
-    "cqe_sz of the CQ context: 0 (64 bytes)",
+    "cqe_sz of the CQ context: 0 (64 bytes), 1 and 2 (128 bytes)",
 )
 CQE_COMPRESSION_UNSUPPORTED = syndrome(
     0xCA020031,
@@ -96,8 +96,8 @@ CQE_COMPRESSION_UNSUPPORTED = syndrome(
 CQ_CHANNEL_UNSUPPORTED = syndrome(
     0xCA020032,
     CommandStatus.BAD_PARAM,
-    "a CQ of an APU or of cross-channel operation is asked for, which this device does not have",
-    "apu_cq and cc of the CQ context",
+    "a CQ that reports to an APU is asked for, which this device does not have",
+    "apu_cq of the CQ context",
 )
 CQ_FIELD_UNSUPPORTED = syndrome(
     0xCA020033,
@@ -105,17 +105,12 @@ CQ_FIELD_UNSUPPORTED = syndrome(
     "MODIFY_CQ selects a field that cannot be changed",
     "modify_field_select: 1 (period), 2 (count), 4 (oi)",
 )
-CQ_RESIZE_UNSUPPORTED = syndrome(
-    0xCA020034,
-    CommandStatus.BAD_PARAM,
-    "MODIFY_CQ asks for a resize, which this device does not do",
-    "the capability cq_resize",
-)
 ACCESS_MODE_UNSUPPORTED = syndrome(
     0xCA020040,
     CommandStatus.BAD_PARAM,
     "the key's access mode is not one that the device takes",
-    "access_mode_4_2 and access_mode_1_0 of the MKey context: 0 (PA) and 1 (MTT)",
+    "access_mode_4_2 and access_mode_1_0 of the MKey context: 0 (PA), 1 (MTT); with max_indirection 2 (KLM), and with "
+    "fixed_buffer_size 3 (KSM)",
 )
 KEY_RANGE_INVALID = syndrome(
     0xCA020041,
@@ -134,6 +129,12 @@ TRANSLATION_SIZE_INVALID = syndrome(
     CommandStatus.BAD_INPUT_LEN,
     "the message holds fewer translation entries than it says",
     "translations_octword_actual_size counts 16 bytes each",
+)
+KEY_LIST_TOO_LONG = syndrome(
+    0xCA020044,
+    CommandStatus.EXCEED_LIM,
+    "the key has more entries than the device takes",
+    "translations_octword_size of the MKey context, log_max_klm_list_size",
 )
 SRQ_STRIDE_INVALID = syndrome(
     0xCA020050,

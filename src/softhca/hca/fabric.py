@@ -1,0 +1,96 @@
+"""The fabric: InfiniBand ports of one subnet, which reach each other by LID and GID, and its subnet manager.
+
+All devices of a fabric share an engine and this process: what one sends is a copy into another's memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from softhca.hca import datagram
+from softhca.hca.datagram import FIRST_MULTICAST_LID, PERMISSIVE_LID, Datagram
+from softhca.hca.subnet import SM_LID, SubnetManager
+from softhca.hca.traffic import count_datagram
+
+if TYPE_CHECKING:
+    from softhca.hca.device import Hca
+    from softhca.hca.function import Function
+
+
+class Fabric:
+    """A subnet.
+
+    Attributes:
+        manager: its subnet manager.
+    """
+
+    def __init__(self) -> None:
+        self._devices: dict[int, Hca] = {}
+        self.manager = SubnetManager(self)
+
+    def join(self, device: Hca) -> None:
+        """Give the InfiniBand port of a device a LID: the lowest that is free, from 1 on.
+
+        Raises:
+            ValueError: a port with the same GUID is there already.
+        """
+        port = device.port
+        if any(other.port.guid == port.guid for other in self._devices.values()):
+            raise ValueError(f"port GUID {port.guid:#018x} is in the fabric already")
+        lid = next(lid for lid in range(1, SM_LID) if lid not in self._devices)
+        self._devices[lid] = device
+        port.assign(lid, SM_LID)
+
+    def devices(self) -> list[Hca]:
+        """The devices in the order of their LIDs."""
+        return [self._devices[lid] for lid in sorted(self._devices)]
+
+    def find(self, lid: int, gid: bytes | None = None) -> Function | None:
+        """The function at a LID whose link is up, if the GID that is asked for (16 bytes) is its own."""
+        device = self._devices.get(lid)
+        if device is None or (gid is not None and gid != device.port.gid(0)):
+            return None
+        return device.function if device.function.vport.up(device.port) else None
+
+    def by_gid(self, gid: bytes) -> Function | None:
+        """The function whose port GID this is (16 bytes), if its link is up."""
+        for lid, device in self._devices.items():
+            if device.port.gid(0) == gid:
+                return self.find(lid)
+        return None
+
+    def deliver(self, sender: Function, packet: Datagram) -> bool:
+        """Bring a datagram to where it goes; whether anybody took it."""
+        if packet.dlid in (SM_LID, PERMISSIVE_LID):
+            self._count(sender, packet, [])
+            return self.manager.take(sender, packet)
+        if packet.dlid >= FIRST_MULTICAST_LID:
+            return self._replicate(sender, packet)
+        target = self.find(packet.dlid, packet.destination_gid)
+        self._count(sender, packet, [] if target is None else [target])
+        return target is not None and datagram.receive(target, packet)
+
+    @staticmethod
+    def _count(sender: Function, packet: Datagram, targets: list[Function], *, multicast: bool = False) -> None:
+        ports = [target.device.port for target in targets]
+        count_datagram(sender.device.port, ports, packet.length, grh=packet.grh is not None, multicast=multicast)
+
+    def _replicate(self, sender: Function, packet: Datagram) -> bool:
+        """Bring a multicast datagram to each QP of its group, on the sender's port and on those that have joined."""
+        gid = packet.destination_gid
+        if gid is None:
+            return False
+        lids = sorted({sender.device.port.lid} | self.manager.members(gid, packet.dlid))
+        ends = [target for lid in lids if (target := self.find(lid)) is not None and gid in target.multicast]
+        self._count(sender, packet, ends, multicast=True)
+        taken = False
+        for target in ends:
+            for qp in target.multicast[gid]:
+                own = target is sender and qp.number == packet.source_qpn
+                if not (own and qp.context.block_lb_mc):
+                    taken = datagram.take(qp, packet) or taken
+        return taken
+
+    def forget(self, device: Hca) -> None:
+        """A port has started anew: it is in no multicast group any more."""
+        self.manager.forget(device.port.lid)

@@ -1,0 +1,311 @@
+"""The subnet manager of a fabric: it has given the LIDs, and answers queries of subnet administration.
+
+It answers Get of ClassPortInfo and PathRecord, and Get, Set and Delete of MCMemberRecord; everything else with the
+status of the standard. Its LID belongs to no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from softhca.hca import datagram
+from softhca.hca.datagram import FIRST_MULTICAST_LID, PERMISSIVE_LID, Datagram
+from softhca.hca.port import DEFAULT_PKEY, Port
+from softhca.hca.profile import IB_MTUS
+from softhca.hca.traffic import count_datagram
+from softhca.prm.sa import (
+    GSI_QKEY,
+    SA_CLASS,
+    SA_CLASS_VERSION,
+    ClassPortInfo,
+    McMemberRecord,
+    MemberComponent,
+    PathComponent,
+    PathRecord,
+    SaAttribute,
+    SaMad,
+    SaMethod,
+    SaStatus,
+)
+
+if TYPE_CHECKING:
+    from softhca.hca.fabric import Fabric
+    from softhca.hca.function import Function
+
+SM_LID = 0xBFFF
+"""The last LID that is not a multicast LID."""
+_LAST_MULTICAST_LID = 0xFFFE
+_BASE_VERSION = 1
+_GSI_QPN = 1
+_RESPONSE_TIME = 18
+"""ClassPortInfo: 4.096 us << 18, a second."""
+_EXACTLY = 2
+"""Selector of an MTU or a rate."""
+_LIFE_TIME = 18
+_CREATE = (
+    MemberComponent.QKEY | MemberComponent.TCLASS | MemberComponent.PKEY | MemberComponent.SL
+    | MemberComponent.FLOW_LABEL
+)  # fmt: skip
+"""Who wants a group that does not exist must say these (15.2.5.17)."""
+_GBPS_TO_RATE = {
+    2: 2, 5: 5, 10: 3, 14: 11, 20: 6, 25: 15, 28: 19, 30: 4, 40: 7, 50: 20, 56: 12, 60: 8, 80: 9, 100: 16, 112: 13,
+    120: 10, 168: 14, 200: 17, 300: 18, 400: 21, 600: 22,
+}  # fmt: skip
+"""Rate codes of records (15.2.5.16), by Gbit/s."""
+_LANE_GBPS = (2.5, 5, 10, 10, 14, 25, 50, 100)
+"""By bit of PTYS ib_proto."""
+_LANES = (1, 2, 4, 8, 12)
+"""By bit of PTYS ib_link_width."""
+BROADCAST = bytes.fromhex("ff12401bffff00000000000000000000")[:12] + b"\xff\xff\xff\xff"
+"""MGID of the IPv4 broadcast group of IPoIB in the default partition, which always exists (RFC 4391)."""
+_IPOIB_QKEY = 0x0B1B
+_BROADCAST_MTU, _BROADCAST_RATE = 4, 3
+"""2048 bytes and 10 Gbit/s."""
+
+
+class Refused(Exception):
+    """A query ends with a status other than OK.
+
+    Args:
+        status: of the answer.
+    """
+
+    def __init__(self, status: SaStatus) -> None:
+        super().__init__(status.name)
+        self.status = status
+
+
+@dataclass
+class Group:
+    """A multicast group.
+
+    Attributes:
+        record: what all members share.
+        members: LID of a member -> its join state.
+        lasting: it stays when its last member leaves.
+    """
+
+    record: McMemberRecord
+    members: dict[int, int] = field(default_factory=dict)
+    lasting: bool = False
+
+
+def _rate(port: Port) -> int:
+    """Code of a port's rate, as records say it."""
+    lane, lanes = port.ib_speed.bit_length() - 1, port.link_width.bit_length() - 1
+    if lane < 0 or lanes < 0:
+        return 0
+    return _GBPS_TO_RATE.get(int(_LANE_GBPS[lane] * _LANES[lanes]), 0)
+
+
+def _slower(left: int, right: int) -> int:
+    """The lower one of two rate codes."""
+    gbps = {code: speed for speed, code in _GBPS_TO_RATE.items()}
+    return min(left, right, key=lambda code: gbps.get(code, 0))
+
+
+class SubnetManager:
+    """Subnet management and administration of a fabric.
+
+    Attributes:
+        groups: multicast groups by MGID (16 bytes).
+    """
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        record = McMemberRecord.new(
+            mgid=BROADCAST, qkey=_IPOIB_QKEY, mlid=FIRST_MULTICAST_LID, pkey=DEFAULT_PKEY, scope=2,
+            mtu_selector=_EXACTLY, mtu=_BROADCAST_MTU, rate_selector=_EXACTLY, rate=_BROADCAST_RATE,
+            packet_life_time_selector=_EXACTLY, packet_life_time=_LIFE_TIME,
+        )  # fmt: skip
+        self.groups: dict[bytes, Group] = {BROADCAST: Group(record, lasting=True)}
+
+    def members(self, gid: bytes, lid: int) -> set[int]:
+        """LIDs of the ports that joined a group, if its multicast LID is `lid`."""
+        group = self.groups.get(gid)
+        return set() if group is None or group.record.mlid != lid else set(group.members)
+
+    def forget(self, lid: int) -> None:
+        """A port is in no group any more."""
+        for gid in list(self.groups):
+            self._leave(gid, lid)
+
+    def _leave(self, gid: bytes, lid: int) -> None:
+        group = self.groups[gid]
+        group.members.pop(lid, None)
+        if not group.members and not group.lasting:
+            del self.groups[gid]
+
+    def take(self, sender: Function, packet: Datagram) -> bool:
+        """Take a datagram that was sent to the manager; its answer, if it deserves one, comes a little later."""
+        if packet.dlid == PERMISSIVE_LID or packet.qpn != _GSI_QPN or packet.qkey != GSI_QKEY:
+            return False
+        if packet.length != SaMad.SIZE:
+            return False
+        mad = SaMad(bytearray(b"".join(bytes(piece) for piece in packet.pieces)))
+        if mad.mgmt_class != SA_CLASS or mad.method & 0x80:
+            return False
+        self._answer(sender, mad)
+        answer = packet.answer(SM_LID, bytes(mad))
+
+        def reply() -> None:
+            target = self._fabric.find(answer.dlid, answer.destination_gid)
+            if target is not None:
+                count_datagram(None, [target.device.port], answer.length, grh=answer.grh is not None)
+                datagram.receive(target, answer)
+
+        sender.device.engine.post(reply)
+        return True
+
+    def _answer(self, sender: Function, mad: SaMad) -> None:
+        """Turn a query into its answer."""
+        right = mad.base_version == _BASE_VERSION and mad.class_version == SA_CLASS_VERSION
+        handler = HANDLERS.get((mad.method, mad.attribute_id)) if right else None
+        if handler is None:
+            mad.status = SaStatus.METHOD_UNSUPPORTED
+        else:
+            try:
+                mad.data = handler(self, sender, mad).ljust(len(mad.data), b"\0")
+            except Refused as refusal:
+                mad.status = refusal.status
+        mad.method = _RESPONSES.get(mad.method, SaMethod.GET_RESP)
+
+    def class_port_info(self, sender: Function, mad: SaMad) -> bytes:
+        """What the administration can do."""
+        return ClassPortInfo.pack(
+            base_version=_BASE_VERSION, class_version=SA_CLASS_VERSION, response_time=_RESPONSE_TIME
+        )
+
+    def path_record(self, sender: Function, mad: SaMad) -> bytes:
+        """The path between two ports, the asker's own as source unless it names another."""
+        wanted, mask = PathRecord(mad.data[: PathRecord.SIZE]), PathComponent(mad.component_mask & sum(PathComponent))
+        source = self._end(
+            wanted.sgid if PathComponent.SGID in mask else None, wanted.slid if PathComponent.SLID in mask else None
+        )
+        source = sender if source is None else source
+        target = self._end(
+            wanted.dgid if PathComponent.DGID in mask else None, wanted.dlid if PathComponent.DLID in mask else None
+        )
+        if target is None:
+            raise Refused(SaStatus.REQUEST_INVALID)
+        here, there = source.device.port, target.device.port
+        pkey = wanted.pkey if PathComponent.PKEY in mask else DEFAULT_PKEY
+        if not all(any((key ^ pkey) & 0x7FFF == 0 for key in port.pkeys) for port in (here, there)):
+            raise Refused(SaStatus.NO_RECORDS)
+        return PathRecord.pack(
+            service_id=wanted.service_id,
+            dgid=there.gid(0),
+            sgid=here.gid(0),
+            dlid=there.lid,
+            slid=here.lid,
+            reversible=1,
+            number_of_paths=1,
+            pkey=pkey,
+            mtu_selector=_EXACTLY,
+            mtu=IB_MTUS.index(min(here.mtu, there.mtu)) + 1,
+            rate_selector=_EXACTLY,
+            rate=_slower(_rate(here), _rate(there)),
+            packet_life_time_selector=_EXACTLY,
+            packet_life_time=_LIFE_TIME,
+        )
+
+    def _end(self, gid: bytes | None, lid: int | None) -> Function | None:
+        """The port that a query names by GID, LID or both; None when it names none.
+
+        Raises:
+            Refused: there is no such port.
+        """
+        if gid is None and lid is None:
+            return None
+        found = self._fabric.find(lid, gid) if lid is not None else self._fabric.by_gid(gid or b"")
+        if found is None:
+            raise Refused(SaStatus.NO_RECORDS)
+        return found
+
+    def _member(self, mad: SaMad) -> tuple[bytes, McMemberRecord, MemberComponent]:
+        wanted = McMemberRecord(mad.data[: McMemberRecord.SIZE])
+        mask = MemberComponent(mad.component_mask & sum(MemberComponent))
+        if MemberComponent.MGID not in mask:
+            raise Refused(SaStatus.REQUEST_INVALID)
+        return bytes(wanted.mgid), wanted, mask
+
+    def _of(self, group: Group, port: Port) -> bytes:
+        record = McMemberRecord(bytearray(bytes(group.record)))
+        record.port_gid = port.gid(0)
+        record.join_state = group.members.get(port.lid, 0)
+        return bytes(record)
+
+    def get_member(self, sender: Function, mad: SaMad) -> bytes:
+        """What a group is like."""
+        gid, _, _ = self._member(mad)
+        if gid not in self.groups:
+            raise Refused(SaStatus.NO_RECORDS)
+        return self._of(self.groups[gid], sender.device.port)
+
+    def join_group(self, sender: Function, mad: SaMad) -> bytes:
+        """Join the asker's port to a group, which is made if the query says how it is to be."""
+        gid, wanted, mask = self._member(mad)
+        port = sender.device.port
+        if MemberComponent.JOIN_STATE not in mask or not wanted.join_state or gid[0] != 0xFF:
+            raise Refused(SaStatus.REQUEST_INVALID)
+        if MemberComponent.PORT_GID in mask and wanted.port_gid != port.gid(0):
+            raise Refused(SaStatus.REQUEST_INVALID)
+        group = self.groups.get(gid)
+        if group is None:
+            group = self._make_group(gid, wanted, mask, port)
+        for bit, name in ((MemberComponent.QKEY, "qkey"), (MemberComponent.PKEY, "pkey"), (MemberComponent.SL, "sl")):
+            if bit in mask and getattr(wanted, name) != getattr(group.record, name):
+                raise Refused(SaStatus.REQUEST_INVALID)
+        group.members[port.lid] = group.members.get(port.lid, 0) | wanted.join_state
+        return self._of(group, port)
+
+    def _make_group(self, gid: bytes, wanted: McMemberRecord, mask: MemberComponent, port: Port) -> Group:
+        if mask & _CREATE != _CREATE or not wanted.join_state & 1:
+            raise Refused(SaStatus.REQUEST_INVALID)
+        used = {group.record.mlid for group in self.groups.values()}
+        mlid = next((lid for lid in range(FIRST_MULTICAST_LID, _LAST_MULTICAST_LID + 1) if lid not in used), None)
+        if mlid is None:
+            raise Refused(SaStatus.NO_RESOURCES)
+        record = McMemberRecord(bytearray(bytes(wanted)))
+        record.mlid = mlid
+        record.mtu_selector = record.rate_selector = record.packet_life_time_selector = _EXACTLY
+        if MemberComponent.MTU not in mask:
+            record.mtu = IB_MTUS.index(port.mtu) + 1
+        if MemberComponent.RATE not in mask:
+            record.rate = _rate(port)
+        record.packet_life_time = _LIFE_TIME
+        record.scope = gid[1] & 0xF
+        self.groups[gid] = group = Group(record)
+        return group
+
+    def leave_group(self, sender: Function, mad: SaMad) -> bytes:
+        """Take the asker's port out of a group, as far as its join state says."""
+        gid, wanted, _ = self._member(mad)
+        port = sender.device.port
+        group = self.groups.get(gid)
+        if group is None or not group.members.get(port.lid, 0) & wanted.join_state:
+            raise Refused(SaStatus.REQUEST_INVALID)
+        answer = McMemberRecord(bytearray(self._of(group, port)))
+        left = group.members[port.lid] & ~wanted.join_state
+        answer.join_state = left
+        if left:
+            group.members[port.lid] = left
+        else:
+            self._leave(gid, port.lid)
+        return bytes(answer)
+
+
+HANDLERS: Mapping[tuple[int, int], Callable[[SubnetManager, Function, SaMad], bytes]] = {
+    (SaMethod.GET, SaAttribute.CLASS_PORT_INFO): SubnetManager.class_port_info,
+    (SaMethod.GET, SaAttribute.PATH_RECORD): SubnetManager.path_record,
+    (SaMethod.GET, SaAttribute.MC_MEMBER_RECORD): SubnetManager.get_member,
+    (SaMethod.SET, SaAttribute.MC_MEMBER_RECORD): SubnetManager.join_group,
+    (SaMethod.DELETE, SaAttribute.MC_MEMBER_RECORD): SubnetManager.leave_group,
+}
+"""What is answered, by method and attribute."""
+_RESPONSES: Mapping[int, SaMethod] = {
+    SaMethod.DELETE: SaMethod.DELETE_RESP,
+    SaMethod.GET_TABLE: SaMethod.GET_TABLE_RESP,
+}
