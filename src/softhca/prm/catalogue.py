@@ -20,6 +20,7 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
     offload_cap,
     pages,
     pd,
+    pma,
     ppcnt,
     q_counter,
     qp,
