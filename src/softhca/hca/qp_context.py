@@ -200,6 +200,7 @@ class Qp(HcaObject):
         self.remote_qpn = context.remote_qpn
         self.write_enabled = bool(context.rwe)
         self.read_enabled = bool(context.rre)
+        self.atomic_enabled = bool(context.rae)
         self.max_message = 1 << context.log_msg_max
         self.mtu = 128 << context.mtu
         self.retry_count = self.retries = context.retry_count

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
-from softhca.hca import datagram, rq
+from softhca.hca import datagram, rq, umr
 from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, WIDE, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
@@ -157,12 +157,14 @@ def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
     if wqe.opcode == WqeOpcode.NOP:
         return 0
+    if wqe.opcode == WqeOpcode.UMR and qp.service in (*CONNECTED, ServiceType.REG_UMR):
+        return umr.carry_out(fn, qp, wqe.immediate, wqe.body)
     if qp.service in CONNECTED:
         inline = qp.send_inline if wqe.signalled else 0
         return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited, inline=inline)
     if qp.service in DATAGRAM:
         return datagram.send(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
-    raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
+    raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
 
 
 def _complete(qp: Qp, wqe: SendWqe, length: int) -> None:
