@@ -364,6 +364,29 @@ def test_bind_is_refused(rig: Rig, case: str, vendor: VendorSyndrome) -> None:
     assert rig.refused(rig.right, mw, body) == (CqeSyndrome.MW_BIND_ERR, vendor)
 
 
+@pytest.mark.requirement("G4")
+def test_binding_to_very_many_pieces_is_refused(rig: Rig) -> None:
+    scattered = rig.free_key(AccessMode.KLMS, octwords=1 << 12, mkey_7_0=0x40)
+    lists = rig.bench.memory(1 << 16)
+    lists.view[:] = klms(*[(1, rig.region, rig.target.iova)] * (1 << 12))
+    pointer = data(rig.bench.mkey(lists, key=0x41), lists.iova, 1 << 16)
+    mask = WINDOW & ~MkeyMask.KEY
+    rig.ok(rig.left, scattered, umr(mask, flags=0, octwords=1 << 12, pointer=pointer, lr=1, rr=1, len=1 << 12))
+    mw = rig.free_key(AccessMode.KLMS, octwords=20)
+    body = umr(mask, entries=klms(*[(1 << 12, scattered, 0)] * 20), lr=1, rr=1, len=20 << 12)
+    assert rig.refused(rig.left, mw, body) == (CqeSyndrome.MW_BIND_ERR, VendorSyndrome.KEY_TOO_SCATTERED)
+
+
+@pytest.mark.requirement("G5")
+def test_many_updates_in_one_go_all_happen(rig: Rig) -> None:
+    key = rig.free_key(AccessMode.KLMS, octwords=4)
+    for turn in range(6):
+        body = umr(MkeyMask.EN_RINVAL, en_rinval=turn & 1)
+        rig.kernel.post(WqeOpcode.UMR, body, immediate=key, ring=turn == 5)
+    assert [rig.done.good(CqeOpcode.REQ).wqe_counter for _ in range(6)] == [0, 2, 4, 6, 8, 10]
+    assert rig.key(key).invalidatable
+
+
 @pytest.mark.requirement("G4", "B11")
 @pytest.mark.parametrize(
     ("case", "vendor"),

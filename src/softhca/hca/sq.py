@@ -24,6 +24,8 @@ BUDGET = 64
 """WQEs that one pass carries out before other work has its turn."""
 BYTE_BUDGET = 8 << 20
 """With this many bytes moved, a pass ends too."""
+_UMR_COST = 1 << 20
+"""What a UMR WQE, which moves none, counts for: its list may be long."""
 _CONTROL = codec(WqeCtrlSeg, 0x00, 0x04, 0x08, "imm")
 _INDEX = 0xFFFF
 _CQ_UPDATE = 0x8
@@ -144,7 +146,7 @@ def _send(fn: Function, qp: Qp) -> None:
         except RequestFailed as failure:
             _fail(qp, wqe, failure.syndrome, failure.vendor)
             return
-        bytes_left -= length
+        bytes_left -= length if wqe.opcode != WqeOpcode.UMR else _UMR_COST
         _complete(qp, wqe, length)
         if qp.state is not QpState.RTS:
             return

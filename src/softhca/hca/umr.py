@@ -18,6 +18,7 @@ from softhca.hca.memory import Pointer, views_of
 from softhca.hca.mkey import (
     ADDRESS_END,
     MAX_LOG_PAGE,
+    MAX_PIECES,
     MIN_LOG_PAGE,
     KeyUser,
     MKey,
@@ -249,14 +250,17 @@ def _merged(fn: Function, target: MKey, wqe: UmrWqe) -> Mkc:
 def _check_bind(fn: Function, qp: Qp, context: Mkc, entries: array[int] | list[Entry]) -> None:
     """What a window gives away is the QP's own to give: keys of its PD, in range, writable when the window is."""
     rights = [Right.LOCAL_READ, *([Right.LOCAL_WRITE] if context.lw or context.rw or context.a else [])]
+    left = len(rights) * MAX_PIECES
     for entry in entries:
         if not isinstance(entry, Entry) or not (entry.length or entry.key):
             continue
         try:
             for right in rights:
-                find_key(fn, entry.key).spans(entry.address, entry.length, right, qp.key_user, 1)
+                left -= len(find_key(fn, entry.key).spans(entry.address, entry.length, right, qp.key_user, 1))
         except KeyViolation as violation:
             raise _refused(VendorSyndrome.BIND_TARGET) from violation
+        if left < 0:
+            raise _refused(VendorSyndrome.KEY_TOO_SCATTERED)
 
 
 def _apply(fn: Function, target: MKey, wqe: UmrWqe, entries: array[int] | list[Entry], context: Mkc) -> None:
