@@ -127,7 +127,9 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "log_pg_sz": Limit(always=12),
         "uar_sz": Limit(most=5),
         "num_of_uars_per_page": Limit(most=1),
+        "bf": FLAG,
         "log_bf_reg_size": Limit(most=9),
+        "log_max_sq": Limit(most=20),
         "device_frequency_mhz": AS_PROFILE,
         "device_frequency_khz": AS_PROFILE,
         # Ports.

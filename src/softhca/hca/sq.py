@@ -91,15 +91,16 @@ def _read(qp: Qp, counter: int, length: int) -> bytes:
 def _fetch(qp: Qp, available: int) -> SendWqe:
     """The WQE at the head; it is read once. One that is longer than what is posted ends where that ends."""
     counter = qp.sq_head
-    block = _read(qp, counter, WQEBB)
+    pushed = qp.pushed.pop(counter, b"") if qp.pushed else b""
+    block = pushed[:WQEBB] or _read(qp, counter, WQEBB)
     opcode, control, flags, immediate = _CONTROL.unpack_from(block)
     segments = control & 0x3F
     blocks = max(1, -(-segments * SEGMENT // WQEBB))
     if not segments or blocks > available:
         return SendWqe(counter, opcode & 0xFF, flags & 0xFF, immediate, min(blocks, available), None)
     length = segments * SEGMENT
-    whole = block[:length] if blocks == 1 else block + _read(qp, counter + 1, length - WQEBB)
-    return SendWqe(counter, opcode & 0xFF, flags & 0xFF, immediate, blocks, whole[SEGMENT:])
+    whole = pushed or (block if blocks == 1 else block + _read(qp, counter + 1, length - WQEBB))
+    return SendWqe(counter, opcode & 0xFF, flags & 0xFF, immediate, blocks, whole[SEGMENT:length])
 
 
 def work(fn: Function, qp: Qp) -> None:

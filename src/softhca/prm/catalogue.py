@@ -29,6 +29,7 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
     sa,
     smp,
     special_contexts,
+    sq,
     srq,
     transport_cap,
     uar,
