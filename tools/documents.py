@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import softhca.hca.device  # noqa: F401 - registers every command
@@ -18,7 +19,8 @@ from softhca.hca.caps import IMPLEMENTED
 from softhca.hca.command import COMMANDS
 from softhca.hca.registers import REGISTERS
 from softhca.prm.opcodes import Opcode
-from softhca.prm.syndromes import SYNDROMES
+from softhca.prm.syndromes import SYNDROMES, completion
+from softhca.prm.syndromes.completion import VendorSyndrome
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 6
@@ -136,7 +138,22 @@ def syndromes() -> str:
     """docs/syndromes.md."""
     rows = [[f"`{number:#010x}`", item.status.name, item.text, item.cure] for number, item in sorted(SYNDROMES.items())]
     intro = "Every syndrome that softhca gives, with the command status that it comes with.\n\n"
-    return "# Syndromes\n\n" + GENERATED + intro + table(["syndrome", "status", "what it says", "look at"], rows)
+    commands = intro + table(["syndrome", "status", "what it says", "look at"], rows)
+    return "# Syndromes\n\n" + GENERATED + commands + "\n" + completions_section()
+
+
+def completions_section() -> str:
+    """What the vendor syndromes of error CQEs say, from the text that stands below each member."""
+    tree = ast.parse(Path(completion.__file__).read_text(encoding="utf-8"))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
+    rows = []
+    for member, text in pairwise(body):
+        if isinstance(member, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            name = ast.unparse(member.targets[0])
+            says = " ".join(str(text.value.value).split())
+            rows.append([f"`{VendorSyndrome[name].value:#04x}`", name, says])
+    intro = "Vendor syndromes of error CQEs (`vendor_err` of a work completion), beside the standard's status.\n\n"
+    return "## Work completions\n\n" + intro + table(["vendor_err", "name", "what it says"], rows)
 
 
 def main() -> int:

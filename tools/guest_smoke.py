@@ -148,9 +148,11 @@ def short() -> list[Case]:
     rows += [_perftest("write", "bw", "RC", "-n 200 -s 64 -q 16"), _perftest("send", "bw", "RC", "-n 192 -s 64 -l 16")]
     rows += [_perftest("write", "bw", "RC", "-n 20 -s 8388608"), _perftest("send", "bw", "RC", "-n 200 -s 1024 -e")]
     rows += [_perftest("send", "lat", "RC", "-n 200 -s 64 -I 128"), _perftest("write", "bw", "UC", "-n 200 -s 4096")]
-    rows += [Case(f"ibv_{name}_pingpong", name.upper(), "-c", expect="bytes in") for name in ("rc", "srq")]
+    kinds = ("rc", "uc", "ud", "srq")
+    rows += [Case(f"ibv_{name}_pingpong", name.upper(), "-c -n 200", expect="bytes in") for name in kinds]
+    rows.append(_perftest("send", "bw", "UD", "-n 200 -s 1024"))
     rows += [row for row in _diagnostics() if row.tool != "rdma" or row.options == "resource show"]
-    return [*rows, Case("python3", "RC,UC", "guest_payload.py --short --transports RC,UC", pair=False, limit=120.0)]
+    return [*rows, Case("python3", "all", "guest_payload.py --short", pair=False, limit=180.0)]
 
 
 # --- in the guest -----------------------------------------------------------------------------------------------------

@@ -58,12 +58,12 @@ def run(options: argparse.Namespace, verdict: Path) -> list[dict[str, Any]]:
 
 
 def explain(modules: list[dict[str, Any]]) -> None:
-    """Print each failure with the end of its traceback."""
+    """Print each failure with the end of its traceback, and what the kernel said."""
     for module in modules:
         for test, detail in module["details"].items():
             print(f"\nFAILED {test}: {module['reasons'][test]}")
             print("\n".join(f"    {line}" for line in detail.strip().splitlines()[-12:]))
-        if module["kernel"] and module["failed"]:
+        if module["kernel"]:
             print(f"\nkernel during {module['module']}:")
             print("\n".join(f"    {line}" for line in module["kernel"][-20:]))
 

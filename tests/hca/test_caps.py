@@ -51,7 +51,7 @@ def test_nothing_is_claimed_beyond_the_mask(profile: str, page: str) -> None:
             assert not value if isinstance(value, int) else not any(bytes(value) if hasattr(value, "FIELDS") else value)
 
 
-@pytest.mark.parametrize("field", ["bf", "atomic", "pg", "dct", "tag_matching", "eswitch_manager", "log_max_uctx"])
+@pytest.mark.parametrize("field", ["pg", "dct", "tag_matching", "eswitch_manager", "log_max_uctx"])
 def test_what_the_model_has_and_the_device_has_not(ib: PortsBench, field: str) -> None:
     assert ib.profile.capabilities["general"][field]
     assert getattr(general(ib, MAXIMUM), field) == 0
@@ -61,8 +61,6 @@ def test_what_the_model_has_and_the_device_has_not(ib: PortsBench, field: str) -
     "field",
     [
         "umr_modify_entity_size_disabled",
-        "umr_modify_atomic_disabled",
-        "umr_indirect_mkey_disabled",
         "repeated_block_disabled",
     ],
 )
@@ -151,7 +149,7 @@ def test_what_tinygrad_sends(eth: PortsBench) -> None:
         ("roce", 1, syndromes.CAPABILITY_ABOVE_MAXIMUM),
         ("log_max_cq", 10, syndromes.CAPABILITY_NOT_SELECTABLE),
         ("log_uar_page_sz", 4, syndromes.CAPABILITY_NOT_SELECTABLE),
-        ("bf", 1, syndromes.CAPABILITY_NOT_SELECTABLE),
+        ("dct", 1, syndromes.CAPABILITY_NOT_SELECTABLE),
         ("general_obj_types", 1 << 63, syndromes.CAPABILITY_NOT_SELECTABLE),
     ],
 )

@@ -55,11 +55,9 @@ class Client:
         self.memory: Buffer = bench.memory(4096)
         self.key = bench.mkey(self.memory)
 
-    def send(self, mad: bytes, **where: int) -> None:
+    def send(self, mad: bytes, *, qpn: int = 1, lid: int = SM_LID, qkey: int = GSI_QKEY) -> None:
         self.queue.receive((self.key, self.memory.iova, 512))
-        self.queue.post(
-            WqeOpcode.SEND, av(**({"qpn": 1, "lid": SM_LID, "qkey": GSI_QKEY} | where)), inline(mad), flags=0
-        )
+        self.queue.post(WqeOpcode.SEND, av(qpn, lid=lid, qkey=qkey), inline(mad), flags=0)
 
     def ask(self, method: int, attribute: int, record: bytes = b"", mask: int = 0, **header: int) -> SaMad:
         """Send a query; the answer."""

@@ -94,7 +94,8 @@ def test_pkey_table(bench: PortsBench) -> None:
     [
         (datagram(SWITCH_INFO), 0x0C),
         (datagram(0xFF90), 0x0C),
-        (datagram(1, group=PERFORMANCE), 0x0C),
+        (datagram(0x20, group=PERFORMANCE), 0x0C),
+        (datagram(1, group=PERFORMANCE, method=0x05), 0x08),
         (datagram(PORT_INFO, 1, method=SET), 0x08),
         (datagram(NODE_INFO, version=2), 0x04),
         (b"\2" + datagram(NODE_INFO)[1:], 0x04),

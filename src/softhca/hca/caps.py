@@ -82,6 +82,13 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "dump_fill_mkey": FLAG,
         "relaxed_ordering_write": FLAG,
         "relaxed_ordering_read": FLAG,
+        "relaxed_ordering_write_umr": FLAG,
+        "relaxed_ordering_read_umr": FLAG,
+        "umr_extended_translation_offset": FLAG,
+        "umr_fence": Limit(most=2),
+        "umr_ptr_rlky": FLAG,
+        "imaicl": FLAG,
+        "atomic": FLAG,
         "log_max_pd": Limit(most=24),
         "log_max_xrcd": Limit(most=24),
         "log_max_transport_domain": Limit(most=24),
@@ -117,7 +124,9 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "log_pg_sz": Limit(always=12),
         "uar_sz": Limit(most=5),
         "num_of_uars_per_page": Limit(most=1),
+        "bf": FLAG,
         "log_bf_reg_size": Limit(most=9),
+        "log_max_sq": Limit(most=20),
         "device_frequency_mhz": AS_PROFILE,
         "device_frequency_khz": AS_PROFILE,
         # Ports.
@@ -135,14 +144,19 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "log_max_current_mc_list": Limit(most=12),
         "log_max_vlan_list": Limit(most=12),
         # What does not work.
-        "umr_modify_entity_size_disabled": Limit(always=1),
-        "umr_modify_atomic_disabled": Limit(always=1),
-        "umr_indirect_mkey_disabled": Limit(always=1),
+        "umr_modify_entity_size_disabled": FLAG,
+        "umr_modify_atomic_disabled": FLAG,
+        "umr_indirect_mkey_disabled": FLAG,
         "repeated_block_disabled": Limit(always=1),
     },
     "ethernet": {},
     "odp": {},
-    "atomic": {},
+    "atomic": {
+        "atomic_req_8B_endianness_mode": Limit(most=1),
+        "supported_atomic_req_8B_endianness_mode_1": FLAG,
+        "atomic_operations": Limit(bits=0xF),
+        "atomic_size_qp": Limit(bits=0x8),
+    },
     "roce": {
         "sw_r_roce_src_udp_port": FLAG,
         "l3_type": Limit(bits=0x6),
@@ -161,6 +175,7 @@ Without `xrc` mlx5_ib does not load.
 
 INITIAL: Mapping[str, Mapping[str, int]] = {
     "general": {"cmdif_checksum": CmdifChecksum.INITIAL_STATE},
+    "atomic": {"atomic_req_8B_endianness_mode": 0},
     "roce": {"sw_r_roce_src_udp_port": 0},
 }
 """Current value before software selects one, where that is not the maximum."""
@@ -173,9 +188,13 @@ SELECTABLE: Mapping[str, Mapping[str, tuple[int, ...] | None]] = {
         "roce": (0, 1),
         "log_max_current_uc_list": None,
     },
+    "atomic": {"atomic_req_8B_endianness_mode": (0, 1)},
     "roce": {"sw_r_roce_src_udp_port": (0, 1)},
 }
 """What SET_HCA_CAP may select, with the defined values (None: 0 to the maximum)."""
+
+SPARSE = frozenset(("atomic",))
+"""Pages that drivers write with nothing in them but what they select: a field that cannot be selected may be zero."""
 
 TYPES: Mapping[CapType, str] = {
     CapType.GENERAL: "general",
@@ -251,6 +270,8 @@ class Capabilities:
         if new.reserved_bits() or any(wanted[layout.SIZE :]):
             raise CommandError(syndromes.RESERVED_CAPABILITY, f"{name}: reserved bits are set")
         allowed = SELECTABLE.get(name, {})
+        if name in SPARSE:
+            new = _completed(old, new, allowed)
         for field in _changed(layout, old, new):
             if field not in allowed:
                 raise CommandError(
@@ -262,6 +283,14 @@ class Capabilities:
             if defined is not None and value not in defined:
                 raise CommandError(syndromes.BAD_CAPABILITY_VALUE, f"{name}.{field} = {value}, allowed are {defined}")
         self._current[name] = new
+
+
+def _completed(old: Any, new: Any, selectable: Mapping[str, object]) -> Any:
+    """`new`, with what it leaves zero and cannot select taken from `old`."""
+    for field in type(new).FIELDS:
+        if field not in selectable and not getattr(new, field):
+            setattr(new, field, getattr(old, field))
+    return new
 
 
 def _changed(layout: type[Layout], old: Layout, new: Layout) -> Iterator[str]:

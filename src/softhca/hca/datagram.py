@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from softhca.hca import rq
+from softhca.hca import pma, rq
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyViolation, Right
 from softhca.hca.qp_context import DATAGRAM, RECEIVING, Inbound, Qp
@@ -19,6 +19,8 @@ from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
 from softhca.prm.ib_packet import ICRC_BYTES, IP_VERSION, NEXT_HEADER_IBA, PSN_MASK, Bth, Deth, Grh, ImmDt
 from softhca.prm.qp import ServiceType
+from softhca.prm.sa import GSI_QKEY
+from softhca.prm.smp import MAD_BYTES
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import Av, BaseAv, WqeOpcode
 
@@ -166,10 +168,28 @@ _SPECIAL = {ServiceType.QP0: 0, ServiceType.QP1: 1}
 
 
 def receive(fn: Function, datagram: Datagram) -> bool:
-    """Take a datagram that has arrived at a function's port; whether a QP took it."""
+    """Take a datagram that has arrived at a function's port; whether an agent or a QP took it."""
     number = datagram.qpn
+    if number == 1 and datagram.qkey == GSI_QKEY and _asked_agent(fn, datagram):
+        return True
     qp = fn.special.get(number) if number in (0, 1) else fn.qps.find(number)
     return qp is not None and take(qp, datagram)
+
+
+def _asked_agent(fn: Function, datagram: Datagram) -> bool:
+    """Let the port's own agent answer a query that is for it; the answer comes a little later."""
+    if datagram.length != MAD_BYTES:
+        return False
+    found = pma.answer(fn.device.port, b"".join(bytes(piece) for piece in datagram.pieces))
+    if found is None:
+        return False
+    answer = datagram.answer(fn.device.port.lid, found)
+
+    def reply() -> None:
+        fn.device.fabric.deliver(fn, answer)
+
+    fn.device.engine.post(reply)
+    return True
 
 
 def take(qp: Qp, datagram: Datagram) -> bool:

@@ -14,11 +14,14 @@ from softhca.hca.objects import Table
 from softhca.hca.pd import ProtectionDomain, TransportDomain, Xrcd
 from softhca.hca.q_counter import MOST_SETS, QCounter
 from softhca.hca.qp import Qp
+from softhca.hca.send_queue import SendQueue
 from softhca.hca.srq import ReceivePool
 from softhca.hca.uar import Uar
 from softhca.hca.vport import Vport
 from softhca.prm.events import EventType
 
+FIRST_SQ = 0xF0_0000
+"""Send queues and QPs share the numbers that doorbells carry; those from here on are send queues."""
 FIRST_UAR = 0x10
 """UAR pages below this number hold the init segment and the MSI-X tables."""
 
@@ -90,7 +93,10 @@ class Function:
         self.cqs: Table[Cq] = Table("CQ", icm, limit=1 << caps.log_max_cq, first=1, size=1 << 24)
         self.mkeys: Table[MKey] = Table("MKey", icm, limit=1 << caps.log_max_mkey, first=0x10, size=1 << 24)
         self.receive_pools: Table[ReceivePool] = Table("SRQ", icm, limit=1 << caps.log_max_srq, first=1, size=1 << 24)
-        self.qps: Table[Qp] = Table("QP", icm, limit=1 << caps.log_max_qp, first=0x40, size=1 << 24)
+        self.qps: Table[Qp] = Table("QP", icm, limit=1 << caps.log_max_qp, first=0x40, size=FIRST_SQ)
+        self.send_queues: Table[SendQueue] = Table(
+            "SQ", icm, limit=1 << caps.log_max_sq if caps.log_max_sq else 0, first=FIRST_SQ, size=1 << 24
+        )
         self.q_counters: Table[QCounter] = Table("Q counter", icm, limit=caps.max_qp_cnt, first=1, size=MOST_SETS)
         self.default_counters = QCounter()
         self._tables = (
@@ -104,6 +110,7 @@ class Function:
             self.receive_pools,
             self.qps,
             self.q_counters,
+            self.send_queues,
         )
         self.event_map.clear()
         self.special = {}

@@ -1,7 +1,7 @@
 """MAD_IFC: management datagrams that the host hands to the port's agents.
 
 The subnet management agent answers Get of the attributes in :data:`READERS`; everything else it answers with the
-status of the standard. There is no performance management agent: its class gets "attribute not supported" too.
+status of the standard. What is for performance management goes to that agent (pma.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from softhca.hca import pma
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.hca_vport import gid_table_length, pkey_table_length
@@ -149,8 +150,6 @@ def answer(fn: Function, smp: Smp) -> MadStatus:
     """Fill the data of a datagram that asks for something; tell the status of the answer."""
     if smp.base_version != _BASE_VERSION or smp.class_version != _CLASS_VERSION:
         return MadStatus.BAD_VERSION
-    if smp.mgmt_class == MgmtClass.PERF:
-        return MadStatus.ATTRIBUTE_UNSUPPORTED
     if smp.method != Method.GET:
         return MadStatus.METHOD_UNSUPPORTED
     reader = READERS.get(smp.attribute_id)
@@ -168,7 +167,8 @@ def answer(fn: Function, smp: Smp) -> MadStatus:
     MadIfcIn,
     MadIfcOut,
     op_mods=IGNORE_KEYS,
-    partial="SubnGet of NodeDescription, NodeInfo, GUIDInfo, PortInfo, P_KeyTable; all else answers its MAD status",
+    partial="SubnGet of NodeDescription, NodeInfo, GUIDInfo, PortInfo, P_KeyTable; performance "
+    "management; all else answers its MAD status",
 )
 def mad_ifc(fn: Function, request: MadIfcIn, reply: MadIfcOut) -> None:
     """Give a datagram to the agent of its class; the answer is the datagram with method GetResp, status and data."""
@@ -182,6 +182,10 @@ def mad_ifc(fn: Function, request: MadIfcIn, reply: MadIfcOut) -> None:
         raise CommandError(
             syndromes.BAD_MAD_CLASS, f"mgmt_class {smp.mgmt_class:#x}, allowed are {', '.join(map(hex, MgmtClass))}"
         )
-    smp.status = answer(fn, smp)
+    counters = pma.answer(port, bytes(smp))
+    if counters is not None:
+        reply.response_mad_packet.assign(counters)
+        return
+    smp.status = MadStatus.METHOD_UNSUPPORTED if smp.mgmt_class == MgmtClass.PERF else answer(fn, smp)
     smp.method = Method.GET_RESP
     reply.response_mad_packet.assign(bytes(smp))

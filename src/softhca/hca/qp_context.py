@@ -63,6 +63,8 @@ SEND_INLINE: dict[int, int] = {
     ScatterToCqeRequester.UP_TO_64B: WIDE,
 }
 """cs_req: the same for what a requester reads."""
+MOST_PUSHED = 256
+"""WQEs of a QP that are kept from BlueFlame; further ones are read from the queue."""
 RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD))
 """States in which requests of the peer are taken."""
 UNLIMITED_RETRIES = 7
@@ -125,6 +127,7 @@ class Qp(HcaObject):
         retries, rnr_retries: what is left of them for the message in work.
         counters: the set that it counts in.
         receive_inline, send_inline: bytes of a message that a CQE carries, for the responder and the requester.
+        pushed: WQEs that came through BlueFlame and are not carried out, by index.
         carried: what the CQE of the work request in work carries; None: nothing.
         rq_available: receive WQEs that are known to be posted and not taken.
         inbound: how it takes requests; an XRC request names an SRQ instead.
@@ -174,6 +177,7 @@ class Qp(HcaObject):
         self.retries = 0
         self.rnr_retries = 0
         self.flush_pause = 0
+        self.pushed: dict[int, bytes] = {}
         self.receive_inline = RECEIVE_INLINE[context.cs_res]
         self.send_inline = SEND_INLINE[context.cs_req]
         self.carried: bytearray | None = None
@@ -200,6 +204,7 @@ class Qp(HcaObject):
         self.remote_qpn = context.remote_qpn
         self.write_enabled = bool(context.rwe)
         self.read_enabled = bool(context.rre)
+        self.atomic_enabled = bool(context.rae)
         self.max_message = 1 << context.log_msg_max
         self.mtu = 128 << context.mtu
         self.retry_count = self.retries = context.retry_count
@@ -226,9 +231,23 @@ class Qp(HcaObject):
             self._scheduled = True
             self.fn.device.engine.post(self._run)
 
+    @property
+    def alive(self) -> bool:
+        """Whether it still exists."""
+        return self.fn.qps.find(self.number) is self
+
+    def push(self, wqe: bytes) -> None:
+        """Take a WQE that was written through a BlueFlame buffer; it is used instead of the queue's copy.
+
+        One that is not among the next to be carried out is left alone: the queue holds it, or it has been.
+        """
+        index = int.from_bytes(wqe[1:3], "big")
+        if (index - self.sq_head) & _COUNTER < self.sq_size and len(self.pushed) < MOST_PUSHED:
+            self.pushed[index] = wqe
+
     def _run(self) -> None:
         self._scheduled = False
-        if self.fn.qps.find(self.number) is self:
+        if self.alive:
             self._work(self.fn, self)
 
     def pause(self, nanoseconds: int, then: Callable[[], None] | None = None) -> None:
@@ -263,6 +282,7 @@ class Qp(HcaObject):
         self.flush_pause = 0
         if state is QpState.RST:
             self.established = False
+            self.pushed.clear()
             self.sq_head = 0
             self.rq_head = 0
             self.rq_available = 0

@@ -1,4 +1,4 @@
-"""Connections (RC, UC, XRC): SEND, RDMA WRITE and READ between two QPs, with the checks of each side (G4, G5, B11).
+"""Connections (RC, UC, XRC): SEND, RDMA and atomics between two QPs, with the checks of each side (G4, G5, B11).
 
 Both ends are QPs of this device: a message is a copy between mapped views, and its answer is there at once. The
 requester checks its own segments first, then the responder checks the request; what each of them finds becomes the
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from softhca.hca import rq
+from softhca.hca import atomics, rq
 from softhca.hca.memory import Piece, Pointer, copy, views_of
-from softhca.hca.mkey import KeyUser, KeyViolation, Right
+from softhca.hca.mkey import KeyUser, KeyViolation, Right, check_invalidation
 from softhca.hca.path import peer_of
 from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
@@ -36,6 +36,9 @@ _XRC = codec(WqeXrcSeg, "xrc_srqn")
 _INLINE = WqeInlineSeg.FIELDS["inline_"].mask
 _INLINE_COUNT = WqeInlineSeg.FIELDS["byte_count"].mask
 _PSN = 0xFF_FFFF
+_SENDS = (WqeOpcode.SEND, WqeOpcode.SEND_IMM, WqeOpcode.SEND_INVAL)
+_RELIABLE_ONLY = frozenset((WqeOpcode.SEND_INVAL, WqeOpcode.RDMA_READ, *atomics.OPERATIONS))
+"""What needs an answer, or acts on keys: UC has neither."""
 
 RNR_NANOSECONDS = (
     655_360_000, 10_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000,
@@ -83,14 +86,16 @@ class Message:
     Attributes:
         pieces: the payload.
         length: its bytes.
-        immediate: immediate data, or None.
+        immediate: immediate data, or the rkey to invalidate; or None.
         solicited: the sender asks for a solicited event.
+        invalidates: `immediate` is an rkey.
     """
 
     pieces: list[Piece]
     length: int
     immediate: int | None
     solicited: bool
+    invalidates: bool = False
 
 
 def _local(fn: Function, qp: Qp, pointer: Pointer, right: Right) -> list[memoryview]:
@@ -148,7 +153,7 @@ def carry_out(
         qp: the requester.
         opcode: of the WQE.
         body: the WQE after its control segment.
-        immediate: immediate data, if the opcode has such.
+        immediate: immediate data or the rkey to invalidate, if the opcode has such.
         solicited: the responder's CQE is to be a solicited one.
         inline: up to so many bytes that are read are left to the CQE, in `qp.carried`.
 
@@ -163,16 +168,21 @@ def carry_out(
     if qp.service is ServiceType.XRC:
         srqn, body = _xrc(body), body[SEGMENT:]
     request: Callable[[Inbound], None]
-    if opcode in (WqeOpcode.SEND, WqeOpcode.SEND_IMM):
+    if opcode in _RELIABLE_ONLY and qp.service is ServiceType.UC:
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
+    if opcode in _SENDS:
         pieces = gather(fn, qp, segments(body, 0))
-        message = _message(pieces, immediate if opcode == WqeOpcode.SEND_IMM else None, solicited)
+        invalidates = opcode == WqeOpcode.SEND_INVAL
+        message = _message(pieces, immediate if opcode != WqeOpcode.SEND else None, solicited, invalidates=invalidates)
         length, request = message.length, partial(_receive, message=message)
     elif opcode in (WqeOpcode.RDMA_WRITE, WqeOpcode.RDMA_WRITE_IMM):
         pieces = gather(fn, qp, segments(body, SEGMENT))
         message = _message(pieces, immediate if opcode == WqeOpcode.RDMA_WRITE_IMM else None, solicited)
         length, request = message.length, partial(_write, pointer=_remote(body, message.length), message=message)
-    elif opcode == WqeOpcode.RDMA_READ and qp.service is not ServiceType.UC:
+    elif opcode == WqeOpcode.RDMA_READ:
         length, request = _read_request(fn, qp, body, inline)
+    elif opcode in atomics.OPERATIONS:
+        length, request = _atomic_request(fn, qp, opcode, body)
     else:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
     try:
@@ -210,8 +220,8 @@ def _xrc(body: bytes) -> int:
     return number
 
 
-def _message(pieces: list[Piece], immediate: int | None, solicited: bool) -> Message:
-    return Message(pieces, sum(len(piece) for piece in pieces), immediate, solicited)
+def _message(pieces: list[Piece], immediate: int | None, solicited: bool, *, invalidates: bool = False) -> Message:
+    return Message(pieces, sum(len(piece) for piece in pieces), immediate, solicited, invalidates)
 
 
 def _remote(body: bytes, length: int) -> Pointer:
@@ -328,6 +338,50 @@ def _read(inbound: Inbound, pointer: Pointer, targets: list[memoryview]) -> None
     _count_received(peer, pointer.length)
 
 
+def _atomic_request(fn: Function, qp: Qp, opcode: int, body: bytes) -> tuple[int, Callable[[Inbound], None]]:
+    """An atomic, its own segments checked: its length, and what is to be done at the responder."""
+    needed, layout, operation = atomics.OPERATIONS[opcode]
+    if not fn.caps.atomic.atomic_operations & needed:
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
+    pointer = _remote(body, atomics.SIZE)
+    if len(body) < SEGMENT + layout.size:
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
+    operands: tuple[int, ...] = layout.unpack_from(body, SEGMENT)
+    parts = segments(body, SEGMENT + layout.size)
+    pointers = [part for part in parts if isinstance(part, Pointer)]
+    if len(pointers) != len(parts):
+        raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
+    if sum(part.length for part in pointers) != atomics.SIZE:
+        raise RequestFailed(CqeSyndrome.LOCAL_LENGTH_ERR, VendorSyndrome.ATOMIC_LENGTH)
+    targets = [view for part in pointers for view in _local(fn, qp, part, Right.LOCAL_WRITE)]
+    big = not fn.caps.atomic.atomic_req_8B_endianness_mode
+    request = partial(_atomic, pointer=pointer, change=lambda old: operation(old, *operands), targets=targets, big=big)
+    return atomics.SIZE, request
+
+
+def _atomic(
+    inbound: Inbound, pointer: Pointer, change: Callable[[int], int], targets: list[memoryview], *, big: bool
+) -> None:
+    """Change 8 bytes of the responder's memory, which are a number of the (little-endian) host.
+
+    Args:
+        inbound: the responder.
+        pointer: where they are.
+        change: what is to become of them.
+        targets: where what they were goes to.
+        big: that is given big-endian.
+    """
+    peer = inbound.qp
+    if not peer.atomic_enabled or pointer.address % atomics.SIZE:
+        vendor = VendorSyndrome.ATOMIC_MISALIGNED if peer.atomic_enabled else VendorSyndrome.ATOMIC_NOT_ENABLED
+        raise _refuse(peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, vendor)
+    views = _remote_views(inbound, pointer, Right.REMOTE_ATOMIC)
+    old = int.from_bytes(b"".join(views), "little")
+    copy(views, [change(old).to_bytes(atomics.SIZE, "little")])
+    copy(targets, [old.to_bytes(atomics.SIZE, "big" if big else "little")])
+    _count_received(peer, atomics.SIZE)
+
+
 def _next_receive(inbound: Inbound) -> rq.ReceiveWqe:
     peer = inbound.qp
     try:
@@ -344,12 +398,26 @@ def _next_receive(inbound: Inbound) -> rq.ReceiveWqe:
 
 def _receive(inbound: Inbound, message: Message) -> None:
     wqe = _next_receive(inbound)
+    if message.invalidates and message.immediate is not None:
+        _receive_and_invalidate(inbound, wqe, message, message.immediate)
+        return
     targets = _scatter(inbound, wqe, message.length)
     inline = b"".join(message.pieces) if 0 < message.length <= inbound.qp.receive_inline else None
     if inline is None:
         copy(targets, message.pieces)
     opcode = CqeOpcode.RESP_SEND if message.immediate is None else CqeOpcode.RESP_SEND_IMM
     _finish_receive(inbound, wqe, opcode, message, inline)
+
+
+def _receive_and_invalidate(inbound: Inbound, wqe: rq.ReceiveWqe, message: Message, rkey: int) -> None:
+    """A message that takes a key of the responder away; the CQE names it, and tells that it is gone."""
+    try:
+        key = check_invalidation(inbound.qp.fn, inbound.remote_user, rkey)
+    except KeyViolation as violation:
+        raise _refused_key(inbound.qp, violation) from violation
+    copy(_scatter(inbound, wqe, message.length), message.pieces)
+    key.invalidate()
+    _finish_receive(inbound, wqe, CqeOpcode.RESP_SEND_INV, message)
 
 
 def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
-from softhca.hca import datagram, rq
+from softhca.hca import datagram, rq, umr
 from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, WIDE, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
@@ -24,6 +24,8 @@ BUDGET = 64
 """WQEs that one pass carries out before other work has its turn."""
 BYTE_BUDGET = 8 << 20
 """With this many bytes moved, a pass ends too."""
+_UMR_COST = 1 << 20
+"""What a UMR WQE, which moves none, counts for: its list may be long."""
 _CONTROL = codec(WqeCtrlSeg, 0x00, 0x04, 0x08, "imm")
 _INDEX = 0xFFFF
 _CQ_UPDATE = 0x8
@@ -89,15 +91,16 @@ def _read(qp: Qp, counter: int, length: int) -> bytes:
 def _fetch(qp: Qp, available: int) -> SendWqe:
     """The WQE at the head; it is read once. One that is longer than what is posted ends where that ends."""
     counter = qp.sq_head
-    block = _read(qp, counter, WQEBB)
+    pushed = qp.pushed.pop(counter, b"") if qp.pushed else b""
+    block = pushed[:WQEBB] or _read(qp, counter, WQEBB)
     opcode, control, flags, immediate = _CONTROL.unpack_from(block)
     segments = control & 0x3F
     blocks = max(1, -(-segments * SEGMENT // WQEBB))
     if not segments or blocks > available:
         return SendWqe(counter, opcode & 0xFF, flags & 0xFF, immediate, min(blocks, available), None)
     length = segments * SEGMENT
-    whole = block[:length] if blocks == 1 else block + _read(qp, counter + 1, length - WQEBB)
-    return SendWqe(counter, opcode & 0xFF, flags & 0xFF, immediate, blocks, whole[SEGMENT:])
+    whole = pushed or (block if blocks == 1 else block + _read(qp, counter + 1, length - WQEBB))
+    return SendWqe(counter, opcode & 0xFF, flags & 0xFF, immediate, blocks, whole[SEGMENT:length])
 
 
 def work(fn: Function, qp: Qp) -> None:
@@ -144,7 +147,7 @@ def _send(fn: Function, qp: Qp) -> None:
         except RequestFailed as failure:
             _fail(qp, wqe, failure.syndrome, failure.vendor)
             return
-        bytes_left -= length
+        bytes_left -= length if wqe.opcode != WqeOpcode.UMR else _UMR_COST
         _complete(qp, wqe, length)
         if qp.state is not QpState.RTS:
             return
@@ -157,12 +160,14 @@ def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.WQE_SHORT)
     if wqe.opcode == WqeOpcode.NOP:
         return 0
+    if wqe.opcode == WqeOpcode.UMR and qp.service in (*CONNECTED, ServiceType.REG_UMR):
+        return umr.carry_out(fn, qp, wqe.immediate, wqe.body)
     if qp.service in CONNECTED:
         inline = qp.send_inline if wqe.signalled else 0
         return carry_out(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited, inline=inline)
     if qp.service in DATAGRAM:
         return datagram.send(fn, qp, wqe.opcode, wqe.body, immediate=wqe.immediate, solicited=wqe.solicited)
-    raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # UMR is masked
+    raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
 
 
 def _complete(qp: Qp, wqe: SendWqe, length: int) -> None:

@@ -67,7 +67,7 @@ class PageTable:
         """The entries one by one."""
         if self._entries is None:
             page = 1 << self._log_page
-            ends = [*self._offsets[1:], self._count << self._log_page]
+            ends = [*self._offsets[1:], self._count << self._log_page][: len(self._offsets)]
             own = array("Q")
             for start, target, end in zip(self._offsets, self._targets, ends, strict=True):
                 own.extend(range(target | PRESENT, (target | PRESENT) + end - start, page))

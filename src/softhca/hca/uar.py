@@ -1,11 +1,13 @@
 """UAR pages and their doorbells (A3, B11, G1).
 
-A doorbell acts on a queue only through the UAR page that the queue's context names. BlueFlame is masked: a write to
-a BlueFlame buffer is taken as the doorbell in its first 8 bytes, and the WQE is read from the queue as always.
+A doorbell acts on a queue only through the UAR page that the queue's context names. The first 8 bytes that are
+written to a BlueFlame buffer are a doorbell. When the rest of the WQE follows, in order and whole, the queue takes it
+from there; if it does not, or comes too late, the WQE is read from the queue, where it lies in any case.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
@@ -22,15 +24,36 @@ from softhca.prm.uar import (
     DeallocUarIn,
     DeallocUarOut,
 )
+from softhca.prm.wqe import SEGMENT, WQEBB
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
+    from softhca.hca.qp_context import Qp
+
+_DS = 0x3F
+"""Segments of a WQE, in the last byte of a doorbell."""
+
+
+@dataclass(slots=True)
+class Flame:
+    """A WQE that is being written.
+
+    Attributes:
+        queue: whose it is.
+        length: bytes that it has, in whole WQEBBs.
+        wqe: what is there of it.
+    """
+
+    queue: Qp
+    length: int
+    wqe: bytearray
 
 
 class Uar(HcaObject):
     """A UAR page: 4 KiB of BAR0 at number * 4096.
 
     Attributes:
+        flames: WQEs that are being written to BlueFlame buffers, by the buffer's offset.
         halves: first words of 8-byte doorbells that arrive as two 4-byte writes, by offset.
         ignored: writes that were no doorbell of a queue of this page.
     """
@@ -39,6 +62,7 @@ class Uar(HcaObject):
 
     def __init__(self) -> None:
         super().__init__()
+        self.flames: dict[int, Flame] = {}
         self.halves: dict[int, bytes] = {}
         self.ignored = 0
 
@@ -82,15 +106,36 @@ def _whole(uar: Uar, offset: int, data: bytes | memoryview) -> bytes | None:
 
 
 def _send(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:
-    if offset % SEND_STEP & ~7:
-        return False
+    inside = offset % SEND_STEP
+    if inside & ~7:
+        return _go_on(uar, offset - inside, inside, data)
     control = _whole(uar, offset, data)
     if control is None:
         return True
-    qp = fn.qps.find(int.from_bytes(control[4:7], "big")) if control else None
+    number = int.from_bytes(control[4:7], "big")
+    qp = (fn.qps.find(number) or fn.send_queues.find(number)) if control else None
     if qp is None or qp.uar != uar.number:
+        uar.flames.pop(offset - inside, None)
         return False
     qp.ring()
+    length = -(-(control[7] & _DS) * SEGMENT // WQEBB) * WQEBB
+    if length > SEND_STEP:
+        uar.flames.pop(offset - inside, None)
+        return True
+    uar.flames[offset - inside] = Flame(qp, length, bytearray(control))
+    return len(data) <= 8 or _go_on(uar, offset - inside, 8, data[8:])
+
+
+def _go_on(uar: Uar, buffer: int, inside: int, data: bytes | memoryview) -> bool:
+    """Take a further part of a WQE; tell whether it continues one. Once it is whole, its queue has it."""
+    flame = uar.flames.get(buffer)
+    if flame is None or inside != len(flame.wqe) or inside + len(data) > SEND_STEP:
+        uar.flames.pop(buffer, None)
+        return False
+    flame.wqe += data
+    if len(flame.wqe) >= flame.length:
+        del uar.flames[buffer]
+        flame.queue.push(bytes(flame.wqe[: flame.length]))
     return True
 
 

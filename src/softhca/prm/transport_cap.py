@@ -1,5 +1,7 @@
 """Capability pages of transports and their operations: Ethernet offloads, RoCE, atomics, on-demand paging."""
 
+from enum import IntFlag
+
 from softhca.prm.layout import Layout, array, bits, nested
 
 
@@ -62,6 +64,15 @@ class RoceCap(Layout, size=0x100):
     r_roce_max_src_udp_port = bits(0x18, 31, 16)
     r_roce_min_src_udp_port = bits(0x18, 15, 0)
     roce_address_table_size = bits(0x1C, 15, 0)
+
+
+class AtomicOperation(IntFlag):
+    """`atomic_operations` of the atomic capabilities."""
+
+    CMP_SWAP = 1 << 0
+    FETCH_ADD = 1 << 1
+    EXTENDED_CMP_SWAP = 1 << 2
+    EXTENDED_FETCH_ADD = 1 << 3
 
 
 class AtomicCaps(Layout, size=0x100):

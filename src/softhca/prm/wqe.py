@@ -1,6 +1,6 @@
 """Work queue entries: the segments they are made of (manual: work queues; include/linux/mlx5/qp.h)."""
 
-from enum import IntEnum, unique
+from enum import IntEnum, IntFlag, unique
 
 from softhca.prm.layout import Layout, bits, nested, raw, u64
 
@@ -122,6 +122,21 @@ class Av(Layout, size=0x30, manual="WQE, datagram segment"):
     hop_limit = bits(0x18, 7, 0)
     grh_gid_fl = bits(0x1C, 31, 0)
     rgid = raw(0x20, 16)
+
+
+class UmrFlag(IntFlag):
+    """UMR control segment 0x00 [31:24]."""
+
+    CHECK_QPN = 0x08
+    """The key must be bound to this QP."""
+    TRANSLATION_OFFSET_EN = 0x10
+    """The list begins at xlt_offset, and entries outside of it are kept."""
+    CHECK_NOT_FREE = 0x20
+    """The key must be in the free state."""
+    CHECK_FREE = 0x40
+    """The key must not be in the free state."""
+    INLINE = 0x80
+    """The list is in the WQE."""
 
 
 class WqeUmrCtrlSeg(Layout, size=0x30, manual="WQE, UMR control segment"):

@@ -57,3 +57,15 @@ SCATTER_TO_CQE_INVALID = syndrome(
     "CQEs are to carry data, and the value is not defined or the CQ's CQEs do not hold so much",
     "cs_res 0, 1 or 2, cs_req 0, 0x11 or 0x22: 32 bytes in CQEs of 64, 64 bytes in CQEs of 128",
 )
+SQ_FEATURE_UNSUPPORTED = syndrome(
+    0xCA040030,
+    CommandStatus.BAD_PARAM,
+    "a send queue with more than NOPs to do is asked for, which this device does not have",
+    "TIS, pacing, hairpin and UMR in the SQ context; modify_bitmask",
+)
+SQ_STATE_INVALID = syndrome(
+    0xCA040031,
+    CommandStatus.BAD_RES_STATE,
+    "the send queue is in another state, or its state does not lead to the one wanted",
+    "sq_state is the state now, state in the context the next: RST, RDY, ERR",
+)
