@@ -10,6 +10,7 @@ from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
 from softhca.hca.profile import PAGES, Profile
 from softhca.prm.hca_cap import (
+    AtomicCaps,
     CapType,
     CmdHcaCap,
     CmdifChecksum,
@@ -246,6 +247,12 @@ class Capabilities:
     def ethernet(self) -> PerProtocolNetworkingOffloadCaps:
         """Current Ethernet offloads."""
         page: PerProtocolNetworkingOffloadCaps = self._current["ethernet"]
+        return page
+
+    @property
+    def atomic(self) -> AtomicCaps:
+        """Current atomic capabilities."""
+        page: AtomicCaps = self._current["atomic"]
         return page
 
     @property

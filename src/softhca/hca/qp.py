@@ -83,8 +83,7 @@ def _cq(fn: Function, number: int, *, needed: bool) -> Cq | None:
     Opcode.CREATE_QP,
     CreateQpIn,
     CreateQpOut,
-    partial="RC, UC, XRC, UD, QP0, QP1; on Ethernet nobody takes a datagram; "
-    "no UMEM, signatures, QPC extension",
+    partial="RC, UC, XRC, UD, QP0, QP1; on Ethernet nobody takes a datagram; no UMEM, signatures, QPC extension",
 )
 def create_qp(fn: Function, request: CreateQpIn, reply: CreateQpOut) -> None:
     """Make a QP in state RST; it does nothing before its transitions (G3)."""
