@@ -151,6 +151,8 @@ def short() -> list[Case]:
     kinds = ("rc", "uc", "ud", "srq")
     rows += [Case(f"ibv_{name}_pingpong", name.upper(), "-c -n 200", expect="bytes in") for name in kinds]
     rows.append(_perftest("send", "bw", "UD", "-n 200 -s 1024"))
+    rows.append(_perftest("atomic", "bw", "RC", "-n 200 -A FETCH_AND_ADD"))
+    rows.append(_perftest("atomic", "lat", "RC", "-n 200 -A CMP_AND_SWAP"))
     rows += [row for row in _diagnostics() if row.tool != "rdma" or row.options == "resource show"]
     return [*rows, Case("python3", "all", "guest_payload.py --short", pair=False, limit=180.0)]
 

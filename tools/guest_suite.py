@@ -22,6 +22,8 @@ from typing import Any
 
 SUITE = Path("/usr/share/doc/rdma-core/tests")
 _MARK = "@suite "
+_HUGE_PAGES = 16
+"""Pages of 2 MiB that some tests need."""
 _ORDER = {"ok": 0, "skipped": 1, "failed": 2}
 
 
@@ -243,6 +245,7 @@ def main() -> None:
     for name in ("args_parser", "tests.base", "tests.utils"):  # once, before the processes split off
         importlib.import_module(name)
     sys.modules["args_parser"].parser.parse_args()
+    Path("/proc/sys/vm/nr_hugepages").write_text(f"{_HUGE_PAGES}\n")
     work = Path("/tmp/suite")
     work.mkdir(exist_ok=True)
     kernel = KernelMessages()

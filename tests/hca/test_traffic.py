@@ -59,6 +59,21 @@ def test_a_message_counts_as_its_packets(bench: Bench, opcode: int, length: int,
 
 
 @pytest.mark.requirement("C11")
+@pytest.mark.parametrize(("opcode", "operands"), [(WqeOpcode.ATOMIC_CS, 28), (WqeOpcode.ATOMIC_FA, 28)])
+def test_an_atomic_counts_as_two_packets(bench: Bench, opcode: int, operands: int) -> None:
+    queue = bench.qp(bench.cq())
+    bench.to_init(queue, rae=1)
+    bench.to_rtr(queue, queue.number)
+    bench.to_rts(queue)
+    memory = bench.memory(4096)
+    key = bench.mkey(memory, a=1)
+    queue.post(opcode, remote(memory.iova, key), bytes(16), data(key, memory.iova + 8, 8))
+    packets = (2, BASE + operands + ACK + 8)
+    assert vport(bench) == (packets, packets)
+    assert bench.call(Opcode.QUERY_Q_COUNTER).rx_atomic_requests == 1
+
+
+@pytest.mark.requirement("C11")
 def test_a_send_and_its_retries(bench: Bench) -> None:
     queue, key, address = loop(bench)
     queue.post(WqeOpcode.SEND, data(key, address, 4))

@@ -376,6 +376,7 @@ def _atomic(
         vendor = VendorSyndrome.ATOMIC_MISALIGNED if peer.atomic_enabled else VendorSyndrome.ATOMIC_NOT_ENABLED
         raise _refuse(peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, vendor)
     views = _remote_views(inbound, pointer, Right.REMOTE_ATOMIC)
+    peer.counters.rx_atomic_requests += 1
     old = int.from_bytes(b"".join(views), "little")
     copy(views, [change(old).to_bytes(atomics.SIZE, "little")])
     copy(targets, [old.to_bytes(atomics.SIZE, "big" if big else "little")])

@@ -33,7 +33,7 @@ ACK = BASE + 4
 """An acknowledge packet (bytes)."""
 _XRC = 4
 _DATAGRAM = 8
-_REQUEST_HEADERS = {
+_REQUEST_HEADERS: dict[int, int] = {
     WqeOpcode.RDMA_WRITE: 16,
     WqeOpcode.RDMA_WRITE_IMM: 20,
     WqeOpcode.RDMA_READ: 16,
@@ -42,9 +42,19 @@ _REQUEST_HEADERS = {
     WqeOpcode.SEND_INVAL: 4,
     WqeOpcode.ATOMIC_CS: 28,
     WqeOpcode.ATOMIC_FA: 28,
+    WqeOpcode.ATOMIC_MASKED_CS: 44,
+    WqeOpcode.ATOMIC_MASKED_FA: 28,
 }
 """Bytes of headers that one packet of a request has beyond the others."""
-_ANSWERED_WITH_DATA = frozenset((WqeOpcode.RDMA_READ, WqeOpcode.ATOMIC_CS, WqeOpcode.ATOMIC_FA))
+_ANSWERED_WITH_DATA = frozenset(
+    (
+        WqeOpcode.RDMA_READ,
+        WqeOpcode.ATOMIC_CS,
+        WqeOpcode.ATOMIC_FA,
+        WqeOpcode.ATOMIC_MASKED_CS,
+        WqeOpcode.ATOMIC_MASKED_FA,
+    )
+)
 _ATOMIC_ANSWER = ACK + 8
 
 
@@ -107,7 +117,7 @@ def count_request(qp: Qp, target: Port | None, opcode: int, length: int) -> None
     per_packet = BASE + (GRH if qp.path.has_gid else 0) + (_XRC if qp.service is ServiceType.XRC else 0)
     payload = 0 if opcode in _ANSWERED_WITH_DATA else length
     packets = -(-payload // qp.mtu) or 1
-    octets = packets * per_packet + (payload + 3 & ~3) + _REQUEST_HEADERS.get(WqeOpcode(opcode), 0)
+    octets = packets * per_packet + (payload + 3 & ~3) + _REQUEST_HEADERS.get(opcode, 0)
     _pass(qp.fn.device.port, target, packets, octets)
 
 

@@ -53,7 +53,7 @@ class Uar(HcaObject):
     """A UAR page: 4 KiB of BAR0 at number * 4096.
 
     Attributes:
-        flames: WQEs that are being written to BlueFlame buffers, by the buffer's offset.
+        flames: WQEs that are being written to BlueFlame buffers, by the offset where the next part belongs.
         halves: first words of 8-byte doorbells that arrive as two 4-byte writes, by offset.
         ignored: writes that were no doorbell of a queue of this page.
     """
@@ -78,6 +78,10 @@ def doorbell(fn: Function, page: int, offset: int, data: bytes | memoryview) -> 
     """
     uar = fn.uars.find(page)
     if uar is None:
+        return
+    flame = uar.flames.pop(offset, None) if uar.flames else None
+    if flame is not None:
+        _go_on(uar, flame, offset, data)
         return
     if offset >= SEND_FIRST:
         known = _send(fn, uar, offset, data)
@@ -106,37 +110,29 @@ def _whole(uar: Uar, offset: int, data: bytes | memoryview) -> bytes | None:
 
 
 def _send(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:
-    inside = offset % SEND_STEP
-    if inside & ~7:
-        return _go_on(uar, offset - inside, inside, data)
+    if offset % SEND_STEP & ~7:
+        return False
     control = _whole(uar, offset, data)
     if control is None:
         return True
     number = int.from_bytes(control[4:7], "big")
     qp = (fn.qps.find(number) or fn.send_queues.find(number)) if control else None
     if qp is None or qp.uar != uar.number:
-        uar.flames.pop(offset - inside, None)
         return False
     qp.ring()
     length = -(-(control[7] & _DS) * SEGMENT // WQEBB) * WQEBB
-    if length > SEND_STEP:
-        uar.flames.pop(offset - inside, None)
-        return True
-    uar.flames[offset - inside] = Flame(qp, length, bytearray(control))
-    return len(data) <= 8 or _go_on(uar, offset - inside, 8, data[8:])
-
-
-def _go_on(uar: Uar, buffer: int, inside: int, data: bytes | memoryview) -> bool:
-    """Take a further part of a WQE; tell whether it continues one. Once it is whole, its queue has it."""
-    flame = uar.flames.get(buffer)
-    if flame is None or inside != len(flame.wqe) or inside + len(data) > SEND_STEP:
-        uar.flames.pop(buffer, None)
-        return False
-    flame.wqe += data
-    if len(flame.wqe) >= flame.length:
-        del uar.flames[buffer]
-        flame.queue.push(bytes(flame.wqe[: flame.length]))
+    if 0 < length <= SEND_STEP:
+        _go_on(uar, Flame(qp, length, bytearray(control)), offset // SEND_STEP * SEND_STEP + 8, data[8:])
     return True
+
+
+def _go_on(uar: Uar, flame: Flame, offset: int, data: bytes | memoryview) -> None:
+    """Take a further part of a WQE. Once it is whole, its queue has it."""
+    flame.wqe += data
+    if len(flame.wqe) < flame.length:
+        uar.flames[offset + len(data)] = flame
+    else:
+        flame.queue.push(bytes(flame.wqe[: flame.length]))
 
 
 def _arm_cq(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:
