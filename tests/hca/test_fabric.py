@@ -6,7 +6,9 @@ import struct
 
 import pytest
 
+from softhca.hca import subnet
 from softhca.hca.fabric import Fabric
+from softhca.hca.profile import RANGES
 from softhca.hca.subnet import BROADCAST, SM_LID
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.opcodes import Opcode
@@ -217,3 +219,12 @@ def test_groups_come_and_go() -> None:
     assert GROUP in fabric.manager.groups
     fabric.forget(fabric.devices()[1])
     assert set(fabric.manager.groups) == {BROADCAST}
+
+
+def test_every_speed_and_width_of_a_port_has_a_rate_code() -> None:
+    lanes, widths = subnet._LANE_GBPS, subnet._LANES
+    codes = {subnet._GBPS_TO_RATE[int(lane * width)] for lane in lanes for width in widths}
+    assert codes <= set(range(2, 25))
+    assert subnet._GBPS_TO_RATE[1200] == 24
+    assert RANGES["port.ib_proto"][1].bit_length() == len(lanes)
+    assert RANGES["port.ib_link_width"][1].bit_length() == len(widths)

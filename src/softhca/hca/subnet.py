@@ -51,7 +51,7 @@ _CREATE = (
 """Who wants a group that does not exist must say these (15.2.5.17)."""
 _GBPS_TO_RATE = {
     2: 2, 5: 5, 10: 3, 14: 11, 20: 6, 25: 15, 28: 19, 30: 4, 40: 7, 50: 20, 56: 12, 60: 8, 80: 9, 100: 16, 112: 13,
-    120: 10, 168: 14, 200: 17, 300: 18, 400: 21, 600: 22,
+    120: 10, 168: 14, 200: 17, 300: 18, 400: 21, 600: 22, 800: 23, 1200: 24,
 }  # fmt: skip
 """Rate codes of records (15.2.5.16), by Gbit/s."""
 _LANE_GBPS = (2.5, 5, 10, 10, 14, 25, 50, 100)
@@ -97,7 +97,7 @@ def _rate(port: Port) -> int:
     lane, lanes = port.ib_speed.bit_length() - 1, port.link_width.bit_length() - 1
     if lane < 0 or lanes < 0:
         return 0
-    return _GBPS_TO_RATE.get(int(_LANE_GBPS[lane] * _LANES[lanes]), 0)
+    return _GBPS_TO_RATE[int(_LANE_GBPS[lane] * _LANES[lanes])]
 
 
 def _slower(left: int, right: int) -> int:
