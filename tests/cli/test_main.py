@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from softhca import __version__
+from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.main import SUMMARIES, main
+from softhca.hca import profile
 
 
 def test_help_names_every_command_and_teaches() -> None:
@@ -50,3 +52,7 @@ def test_a_wrong_command_names_what_is_near(given: str, message: str) -> None:
 
 def test_the_version() -> None:
     assert CliRunner().invoke(main, ["--version"], prog_name="softhca").stdout == f"softhca {__version__}\n"
+
+
+def test_the_default_card_of_the_commands_is_that_of_the_device() -> None:
+    assert DEFAULT_PROFILE == profile.DEFAULT

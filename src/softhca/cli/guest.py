@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from softhca.cli import DEFAULT_PROFILE
+
 if TYPE_CHECKING:
     from softhca.guest.cache import Cache
     from softhca.guest.run import Options, Served
     from softhca.guest.verdict import Outcome
     from softhca.vfio_user import Loop
 
-DEFAULT_PROFILE = "connectx-6-ib"
 _COMMAND = "softhca.guest.command"
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from softhca.cli import DEFAULT_PROFILE
+
 if TYPE_CHECKING:
     from softhca.driver import Driver, Stage
     from softhca.driver.cq import CompletionQueue
     from softhca.driver.driver import RegisteredMemory
     from softhca.driver.qp import QueuePair
 
-DEFAULT_PROFILE = "connectx-6-ib"
 MEMORY = 64 << 20
 WRITE_BYTES = 64 << 10
 SEND_BYTES = 4 << 10

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from softhca.cli import DEFAULT_PROFILE
+
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
     from softhca.vfio_user import Loop
 
-DEFAULT_PROFILE = "connectx-6-ib"
 _STOP = (signal.SIGINT, signal.SIGTERM)
 
 
