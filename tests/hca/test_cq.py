@@ -96,9 +96,27 @@ def test_a_sequence_number_asks_for_one_event(bench: Bench) -> None:
     complete(bench, cq)
     assert bench.events.poll() is not None
     arm(bench, cq, sn=0)
+    complete(bench, cq)
     assert bench.events.poll() is None
     arm(bench, cq, sn=1)
     assert bench.events.poll() is not None
+
+
+@pytest.mark.requirement("A5")
+def test_a_cqe_that_an_event_announced_gives_no_second_one(bench: Bench) -> None:
+    cq = bench.cq()
+    arm(bench, cq, sn=0)
+    complete(bench, cq, solicited=True)
+    assert bench.events.poll() is not None
+    arm(bench, cq, sn=1)
+    assert bench.events.poll() is None, "unread, but announced"
+    assert bench.fn.cqs.get(cq.number).state is CqState.NOTIFICATION_REQUEST_ARMED
+    complete(bench, cq)
+    assert bench.events.poll() is not None
+    arm(bench, cq, sn=2, command=SOLICITED)
+    assert bench.events.poll() is None
+    context = bench.call(Opcode.QUERY_CQ, cqn=cq.number).cq_context
+    assert (context.last_notified_index, context.producer_counter) == (2, 2)
 
 
 def test_solicited_only(bench: Bench) -> None:
@@ -108,8 +126,9 @@ def test_solicited_only(bench: Bench) -> None:
     assert bench.events.poll() is None
     complete(bench, cq, solicited=True)
     assert bench.events.poll() is not None
+    complete(bench, cq, solicited=True)
     arm(bench, cq, sn=1, command=SOLICITED)
-    assert bench.events.poll() is not None, "an unread solicited CQE is there"
+    assert bench.events.poll() is not None, "a solicited CQE is there that no event announced"
 
 
 def test_solicited_request_does_not_narrow_an_armed_cq(bench: Bench) -> None:

@@ -98,6 +98,7 @@ class Cq(HcaObject):
         self._armed_sn = -1
         self._last_solicited = -1
         self._armed_from = 0
+        self._notified = 0
         self.uar = context.uar_page
         self.status = CqStatus.OK
         self.state = CqState.FIRED
@@ -246,31 +247,31 @@ class Cq(HcaObject):
         self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
         return self.producer - self.consumer < self._size
 
-    def _consumed(self, counter: int) -> int:
-        """Take a 24-bit consumer counter, unless it lies behind what is known already; CQEs unread by it."""
+    def _consumed(self, counter: int) -> None:
+        """Take a 24-bit consumer counter, unless it lies behind what is known already."""
         unread = (self.producer - counter) & _INDEX
         if unread <= self.producer - self.consumer:
             self.consumer = self.producer - unread
-        return unread
 
     def arm(self, request: int) -> None:
         """Take the first word of an arm doorbell: [29:28] sequence number, [24] solicited only, [23:0] consumer.
 
         A sequence number asks for one event: once it was given, the same number asks for nothing. A CQE that is
-        there already raises the event at once; so does a counter that cannot be, since an event too many is harmless.
+        there already, unread and newer than the last event, raises the event at once.
         """
         sn = request >> 28 & 3
         if sn == self._fired_sn:
             return
-        unread = self._consumed(request & _INDEX)
+        self._consumed(request & _INDEX)
         only_solicited = bool(request >> 24 & 1)
         if only_solicited and self.state is _ARMED and sn == self._armed_sn:
             only_solicited = False  # the same event was asked for under the wider condition already
+        unannounced = max(self.consumer, self._notified)
         if self.state is CqState.FIRED or sn != self._armed_sn:
-            self._armed_from = self.consumer
+            self._armed_from = unannounced
         self._armed_sn = sn
         self.state = _SOLICITED if only_solicited else _ARMED
-        if self._last_solicited >= self.consumer if only_solicited else unread:
+        if (self._last_solicited if only_solicited else self.producer - 1) >= unannounced:
             self._notify()
 
     def _notify(self) -> None:
@@ -289,6 +290,7 @@ class Cq(HcaObject):
             return
         self.state = CqState.FIRED
         self._fired_sn = self._armed_sn
+        self._notified = self.producer
         self._eq.post(EventType.COMP, _COMPLETION.pack(self.number))
 
     def _error(self, status: CqStatus, syndrome: CqErrorSyndrome) -> None:
@@ -317,7 +319,7 @@ class Cq(HcaObject):
         cqc.consumer_counter = self.consumer & _INDEX
         cqc.producer_counter = self.producer & _INDEX
         cqc.last_solicit_index = self._last_solicited & _INDEX if self._last_solicited >= 0 else 0
-        cqc.last_notified_index = self._armed_from & _INDEX
+        cqc.last_notified_index = self._notified & _INDEX
         return bytes(cqc)
 
     def pages(self) -> list[int]:
