@@ -199,7 +199,7 @@ class Bench:
         if self.card.port.infiniband:
             (fabric or self.card.fabric).join(cast(Any, self.card))
             self.card.fabric = fabric or self.card.fabric
-        self.fn.icm.pages = dict.fromkeys(range(1 << 20))
+        self.fn.icm.pages = dict.fromkeys(range(1 << 16))
         self.fn.forget_objects()
         self.uar = self.call(Opcode.ALLOC_UAR).uar
         self.pd = self.call(Opcode.ALLOC_PD).pd
