@@ -240,7 +240,9 @@ def test_query(bench: Bench) -> None:
     [
         ({"log_cq_size": 31}, syndromes.BAD_QUEUE_SIZE),
         ({"cqe_sz": 3}, syndromes.CQE_SIZE_UNSUPPORTED),
-        ({"cqe_comp_en": 1}, syndromes.CQE_COMPRESSION_UNSUPPORTED),
+        ({"cqe_comp_en": 1, "mini_cqe_res_format": 2}, syndromes.CQE_COMPRESSION_UNSUPPORTED),
+        ({"cqe_comp_en": 1, "cqe_compression_layout": 1}, syndromes.CQE_COMPRESSION_UNSUPPORTED),
+        ({"cqe_comp_en": 1, "cc": 1}, syndromes.CQE_COMPRESSION_UNSUPPORTED),
         ({"apu_cq": 1}, syndromes.CQ_CHANNEL_UNSUPPORTED),
         ({"dbr_umem_valid": 1}, syndromes.UMEM_UNSUPPORTED),
         ({"c_eqn_or_apu_element": 99}, syndromes.NO_SUCH_REFERENCE),

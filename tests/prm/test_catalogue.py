@@ -88,6 +88,7 @@ def test_fields_that_are_no_alternatives_do_not_overlap() -> None:
 
 
 SEVERAL_NAMES = {
+    "mini_cqe8": {("rx_hash_result", "checksum"), ("rx_hash_result", "stridx")},
     "base_av": {("dc_key", "qkey")},
     "cqe64": {("sop_drop_qpn", "qpn")},
     "err_cqe": {("s_wqe_opcode_qpn", "s_wqe_opcode"), ("s_wqe_opcode_qpn", "qpn")},

@@ -113,6 +113,11 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "cq_resize": FLAG,
         "sctr_data_cqe": FLAG,
         "cqe_128_always": FLAG,
+        "cqe_compression": FLAG,
+        "cqe_compression_128": FLAG,
+        "cqe_compression_timeout": AS_PROFILE,
+        "cqe_compression_max_num": Limit(most=64),
+        "mini_cqe_resp_stride_index": FLAG,
         # Counters.
         "max_qp_cnt": Limit(most=255),
         "vport_counters": FLAG,

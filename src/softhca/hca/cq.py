@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Iova, Timer
+from softhca.hca import compression
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
@@ -28,7 +29,7 @@ from softhca.prm.cq import (
     QueryCqOut,
     ResizeCqField,
 )
-from softhca.prm.cqe import Cqe64, Cqe128, CqeInline, CqeOpcode, CqeSyndrome, ErrCqe
+from softhca.prm.cqe import Cqe64, Cqe128, CqeInline, CqeOpcode, CqeSyndrome, ErrCqe, MiniCqe8
 from softhca.prm.events import EqeComp, EqeCqErr, EventType
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
@@ -104,6 +105,9 @@ class Cq(HcaObject):
         self.state = CqState.FIRED
         self.producer = 0
         self.consumer = 0
+        self._compressor: compression.Compressor | None = None
+        if context.cqe_comp_en:
+            self._compressor = compression.Compressor(fn, context, self._write_compressed)
 
     def icm_bytes(self) -> int:
         """Room of the context and its translation (bytes)."""
@@ -151,6 +155,10 @@ class Cq(HcaObject):
         """
         body = _CQE.pack(slid, source, index, immediate, length, self._fn.device.ticks(), qpn, counter)
         op_own = opcode << 4 | solicited << 1
+        if self._compressor is not None:
+            if inline is None and not solicited:
+                return self.status is CqStatus.OK and self._compressor.add(body, op_own)
+            self._compressor.close()
         if inline is None:
             return self._write(body, op_own, solicited)
         if wide:
@@ -172,15 +180,36 @@ class Cq(HcaObject):
         qp = self._fn.qps.find(qpn & _INDEX)
         if qp is not None:
             qp.counters.error_cqe(opcode, syndrome)
+        self.write_out()
         return self._write(body, opcode << 4, solicited=True)
 
-    def _write(self, body: bytes, op_own: int, solicited: bool, first_half: bytes | bytearray = b"") -> bool:
-        """Write a CQE, its owner byte last and alone (a whole-entry pack would show a valid byte too early)."""
+    def write_out(self) -> None:
+        """Write what waits to be compressed: before a CQE that is not, and before its QP or SRQ goes."""
+        if self._compressor is not None:
+            self._compressor.close()
+
+    def _write_compressed(self, body: bytes, op_own: int, minis: bytes, count: int) -> bool:
+        return self._write(body, op_own, False, minis=minis, count=count)
+
+    def _write(
+        self,
+        body: bytes,
+        op_own: int,
+        solicited: bool,
+        first_half: bytes | bytearray = b"",
+        minis: bytes = b"",
+        count: int = 1,
+    ) -> bool:
+        """Write a CQE, its owner byte last and alone (a whole-entry pack would show a valid byte too early).
+
+        A compressed one stands for `count` CQEs, with `minis` in slots behind it.
+        """
         if self.status is not CqStatus.OK:
             return False
         dma = self._fn.dma
         try:
-            if self.producer - self.consumer >= self._size and not self._overrun_ignored and not self._room():
+            unread = self.producer - self.consumer
+            if unread + count > self._size and not self._overrun_ignored and not self._room(count):
                 qp = self._fn.qps.find(int.from_bytes(body[_QPN], "big"))
                 if qp is not None:
                     qp.counters.cq_overflow += 1
@@ -190,6 +219,10 @@ class Cq(HcaObject):
             view = self._buffer.entry(dma, end - Cqe64.SIZE, Cqe64.SIZE)
             if first_half:
                 self._buffer.entry(dma, end - self.stride, len(first_half))[:] = first_half
+            for at in range(0, len(minis), Cqe64.SIZE):
+                behind = at // MiniCqe8.SIZE or 1
+                slot_end = (((self.producer + behind) & self._slots) + 1) * self.stride
+                self._buffer.entry(dma, slot_end - Cqe64.SIZE, Cqe64.SIZE)[:] = minis[at : at + Cqe64.SIZE]
         except DmaFault:
             self._error(CqStatus.CQ_WRITE_FAIL, CqErrorSyndrome.CQ_ACCESS_VIOLATION_ERROR)
             return False
@@ -197,7 +230,7 @@ class Cq(HcaObject):
         view[_OWNER] = op_own | self.producer >> self._log_size & 1
         if solicited:
             self._last_solicited = self.producer
-        self.producer += 1
+        self.producer += count
         if self.state is _ARMED or (self.state is _SOLICITED and solicited):
             self._notify()
         return True
@@ -211,6 +244,7 @@ class Cq(HcaObject):
             CommandError: the CQ has failed, or one of the buffers has too little room; nothing has changed.
             PagesLacking: ICM has no room for the translation.
         """
+        self.write_out()
         if self.status is not CqStatus.OK or not self._consumed_by_record():
             raise CommandError(queues.CQ_RESIZE_BAD_STATE, f"CQ {self.number:#x}: status {self.status.name}")
         unread = self.producer - self.consumer
@@ -242,10 +276,10 @@ class Cq(HcaObject):
             return False
         return True
 
-    def _room(self) -> bool:
+    def _room(self, count: int) -> bool:
         """Read the consumer counter from the doorbell record: it is looked at only when the queue seems full."""
         self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
-        return self.producer - self.consumer < self._size
+        return self.producer - self.consumer + count <= self._size
 
     def _consumed(self, counter: int) -> None:
         """Take a 24-bit consumer counter, unless it lies behind what is known already."""
@@ -298,7 +332,9 @@ class Cq(HcaObject):
         self._fn.event(EventType.CQ_ERROR, EqeCqErr.pack(cqn=self.number, syndrome=syndrome))
 
     def end(self) -> None:
-        """A notification that waits is not given any more."""
+        """A notification that waits is not given any more; a CQE that waits is not written."""
+        if self._compressor is not None:
+            self._compressor.drop()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -332,8 +368,6 @@ def _check_features(context: Cqc, *, umem: int) -> None:
         raise CommandError(syndromes.UMEM_UNSUPPORTED, "CQ: cq_umem_valid, dbr_umem_valid")
     if context.cqe_sz not in list(CqeSize):
         raise CommandError(syndromes.CQE_SIZE_UNSUPPORTED, f"cqe_sz {context.cqe_sz}, allowed are 0, 1 and 2")
-    if context.cqe_comp_en:
-        raise CommandError(syndromes.CQE_COMPRESSION_UNSUPPORTED, "cqe_comp_en 1")
     if context.apu_cq:
         raise CommandError(syndromes.CQ_CHANNEL_UNSUPPORTED, f"apu_cq {context.apu_cq}, allowed is 0")
 
@@ -346,11 +380,12 @@ def _buffer(fn: Function, request: CreateCqIn | ModifyCqIn, context: Cqc) -> Que
     return QueueBuffer(page_list(request), context.log_page_size, context.page_offset, length)
 
 
-@command(Opcode.CREATE_CQ, CreateCqIn, CreateCqOut, partial="no compression, no UMEM")
+@command(Opcode.CREATE_CQ, CreateCqIn, CreateCqOut, partial="no enhanced compression, no UMEM")
 def create_cq(fn: Function, request: CreateCqIn, reply: CreateCqOut) -> None:
     """Make a CQ that reports to an EQ."""
     context = request.cq_context
     _check_features(context, umem=request.cq_umem_valid)
+    compression.check(fn, context)
     doorbell_record(context.dbr_addr)
     eq = fn.eqs.refer(context.c_eqn_or_apu_element)
     uar = fn.uars.refer(context.uar_page)

@@ -281,6 +281,7 @@ class Qp(HcaObject):
         self.rest()
         self.flush_pause = 0
         if state is QpState.RST:
+            self._write_out()
             self.established = False
             self.pushed.clear()
             self.sq_head = 0
@@ -288,6 +289,12 @@ class Qp(HcaObject):
             self.rq_available = 0
         if state in (QpState.RTS, QpState.SQER, QpState.ERR):
             self.ring()
+
+    def _write_out(self) -> None:
+        """No CQE of this QP is to come after this."""
+        for cq in (self.send_cq, self.recv_cq):
+            if cq is not None:
+                cq.write_out()
 
     def enter_error(self, event: EventType | None = None) -> None:
         """Go into ERR: what is posted is flushed; give an event about it if there is one to give.
@@ -308,6 +315,7 @@ class Qp(HcaObject):
 
     def end(self) -> None:
         """No timer of this QP fires after this, and its queues are not looked at any more."""
+        self._write_out()
         self.rest()
         self.state = QpState.RST
         self.fn.special = {number: qp for number, qp in self.fn.special.items() if qp is not self}

@@ -212,6 +212,10 @@ class XrcSrq(ReceivePool):
         by_number = srqc.user_index_equal_xrc_srqn or srqc.user_index == VERSION_0_INDEX
         self._user_index = srqc.user_index if fn.caps.general.cqe_version and not by_number else None
 
+    def end(self) -> None:
+        """No CQE of its receive WQEs is to come after this."""
+        self.cq.write_out()
+
     @property
     def index(self) -> int:
         """What CQEs of its receive WQEs carry in their srqn word: its user index or, in version 0, its number."""

@@ -43,6 +43,23 @@ class CqPeriodMode(IntEnum):
 
 
 @unique
+class MiniCqeFormat(IntEnum):
+    """Completion queue context 0x00 [13:12]: what a responder's CQE keeps of its own when it is compressed."""
+
+    RESPONDER_HASH = 0x0
+    RESPONDER_CHECKSUM = 0x1
+    RESPONDER_CHECKSUM_STRIDE_INDEX = 0x3
+
+
+@unique
+class CqeCompressionLayout(IntEnum):
+    """Completion queue context 0x00 [1:0]."""
+
+    BASIC = 0x0
+    ENHANCED = 0x1
+
+
+@unique
 class ModifyCqOperation(IntEnum):
     """MODIFY_CQ op_mod."""
 
@@ -88,9 +105,9 @@ class Cqc(Layout, size=0x40):
     oi = bits(0x00, 17)
     cq_period_mode = bits(0x00, 16, 15, CqPeriodMode)
     cqe_comp_en = bits(0x00, 14)
-    mini_cqe_res_format = bits(0x00, 13, 12)
+    mini_cqe_res_format = bits(0x00, 13, 12, MiniCqeFormat)
     st = bits(0x00, 11, 8, CqState)
-    cqe_compression_layout = bits(0x00, 1, 0)
+    cqe_compression_layout = bits(0x00, 1, 0, CqeCompressionLayout)
     page_offset = bits(0x08, 11, 6)
     log_cq_size = bits(0x0C, 28, 24)
     uar_page = bits(0x0C, 23, 0)

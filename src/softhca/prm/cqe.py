@@ -44,11 +44,12 @@ class CqeSyndrome(IntEnum):
 
 @unique
 class CqeInline(IntEnum):
-    """CQE 0x3C [3:2]: whether the CQE carries the message itself."""
+    """CQE 0x3C [3:2]: whether the CQE carries the message itself, or stands for several CQEs."""
 
     NONE = 0x0
     UP_TO_32 = 0x1
     UP_TO_64 = 0x2
+    COMPRESSED = 0x3
 
 
 class CqeLro(Layout, size=0x08, manual="Completion queue entry, large receive offload"):
@@ -143,3 +144,20 @@ class SigErrCqe(Layout, size=0x40, manual="Completion queue entry with signature
     signature = bits(0x3C, 15, 8)
     opcode = bits(0x3C, 7, 4, CqeOpcode)
     owner = bits(0x3C, 0)
+
+
+class MiniCqe8SWqeInfo(Layout, size=0x04, manual="Completion queue entry, compressed"):
+    """The work request that a requester's CQE is about."""
+
+    wqe_counter = bits(0x00, 31, 16)
+    s_wqe_opcode = bits(0x00, 15, 8)
+
+
+class MiniCqe8(Layout, size=0x08, manual="Completion queue entry, compressed"):
+    """What one CQE of a compressed block has of its own; which of the first word's fields it is, the block tells."""
+
+    rx_hash_result = bits(0x00, 31, 0)
+    checksum = bits(0x00, 31, 16)
+    stridx = bits(0x00, 15, 0)
+    s_wqe_info = nested(0x00, MiniCqe8SWqeInfo)
+    byte_cnt = bits(0x04, 31, 0)

@@ -90,8 +90,9 @@ CQE_SIZE_UNSUPPORTED = syndrome(
 CQE_COMPRESSION_UNSUPPORTED = syndrome(
     0xCA020031,
     CommandStatus.BAD_PARAM,
-    "CQE compression is asked for, which this device does not have",
-    "cqe_comp_en of the CQ context, the capability cqe_compression",
+    "CQE compression of a kind that the device does not have",
+    "the CQ context: cqe_comp_en needs the capability cqe_compression, or cqe_compression_128 for CQEs of 128 bytes; "
+    "mini_cqe_res_format 0, 1, or 3 with mini_cqe_resp_stride_index; cqe_compression_layout 0; not with cc",
 )
 CQ_CHANNEL_UNSUPPORTED = syndrome(
     0xCA020032,
