@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -232,6 +233,14 @@ class KernelMessages:
             lines.append(record.decode(errors="replace").partition(";")[2].splitlines()[0])
 
 
+def raise_ipoib() -> None:
+    """Give each InfiniBand port a network interface with an address: what the tests of the RDMA CM go by."""
+    subprocess.run(["modprobe", "ib_ipoib"], check=True)
+    for number, link in enumerate(sorted(Path("/sys/class/infiniband").glob("*/device/net/*")), start=1):
+        subprocess.run(["ip", "address", "add", f"192.0.2.{number}/24", "dev", link.name], check=True)
+        subprocess.run(["ip", "link", "set", link.name, "up"], check=True)
+
+
 def main() -> None:
     """Run the modules named, by default all."""
     parser = argparse.ArgumentParser()
@@ -246,6 +255,7 @@ def main() -> None:
         importlib.import_module(name)
     sys.modules["args_parser"].parser.parse_args()
     Path("/proc/sys/vm/nr_hugepages").write_text(f"{_HUGE_PAGES}\n")
+    raise_ipoib()
     work = Path("/tmp/suite")
     work.mkdir(exist_ok=True)
     kernel = KernelMessages()

@@ -16,8 +16,12 @@ from typing import Any
 _TOOLS = Path(__file__).parent
 _MARK = "@suite "
 _ROW = "{module:<28} {ok:>5} {skipped:>8} {failed:>7} {seconds:>8}"
-_PROVOKED = (r"MODIFY_CQ\(0x403\) .* failed, status bad size",)
-"""Kernel lines that the suite provokes on purpose: test_resize_cq asks for less room than unread CQEs take."""
+_PROVOKED = (
+    r"MODIFY_CQ\(0x403\) .* failed, status bad size",
+    r"DEALLOC_UAR\(0x803\) .* failed, status bad resource state",
+)
+"""Kernel lines that the suite provokes: test_resize_cq asks for less room than unread CQEs take; a skipped test leaves
+its CQ behind, and closing the device frees the CQ's UAR first, which a device refuses while a queue names it (A8)."""
 _KEYS = ("module", "ok", "skipped", "failed", "reasons")
 
 
