@@ -11,6 +11,7 @@ from softhca.prm.hca_cap import PortType
 from softhca.prm.hca_vport import PhysicalState, PortState
 from softhca.prm.registers import PortAdminStatus, PortEventMode
 from softhca.prm.smp import PortCapability
+from softhca.wire.tap import Tap
 
 ETHERNET_MIN_MTU = 68
 LINK_LOCAL_PREFIX = 0xFE80_0000_0000_0000
@@ -39,6 +40,7 @@ class Port:
         traffic: what has passed the port since its reset.
         counted_from: what had passed when the counters of PPCNT were cleared.
         on_event: takes type, data and sub-type of an event; None: nobody listens.
+        tap: where the port's packets are recorded; None: nowhere, and no packet need be made.
     """
 
     number = 1
@@ -60,6 +62,7 @@ class Port:
         self.on_event: Callable[[EventType, bytes, int], object] | None = None
         self.lid = 0
         self.sm_lid = 0
+        self.tap: Tap | None = None
         self.reset()
 
     def reset(self) -> None:
