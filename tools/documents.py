@@ -63,6 +63,40 @@ def _of_marks(marks: list[ast.expr]) -> Iterator[str]:
                 yield ast.literal_eval(argument)
 
 
+def errors_section() -> str:
+    """What each wrong use gives at both ends, from docs/errors.toml."""
+    rows = []
+    for row in tomllib.loads((ROOT / "docs/errors.toml").read_text(encoding="utf-8"))["error"]:
+        requester, responder = row.get("states", ["ERR", "RTS"])
+        counter = f"counter {row['counter']} + 1" if "counter" in row else ""
+        reason = row.get("unit_only", "")
+        rows.append(
+            [
+                row["cause"],
+                row.get("service", "RC"),
+                _each(row.get("requester", [])),
+                _each(row.get("responder", [])),
+                _each([*row.get("events", []), *([counter] if counter else [])]),
+                f"{requester}, {responder or 'gone'}",
+                f"no: {reason}" if reason else "yes",
+            ]
+        )
+    provoked = sum(1 for row in rows if row[-1] == "yes")
+    intro = (
+        "What each wrong use gives: completions of both ends in order (`ibv_wc` status and `vendor_err`, which "
+        "[syndromes.md](syndromes.md#work-completions) explains), asynchronous events, and the states of both queue "
+        "pairs afterwards. `tests/hca/test_error_table.py` provokes each row in process, `tools/guest_errors.py` "
+        f"{provoked} of {len(rows)} from user space in a guest; the last column says why the others cannot be. Neither "
+        "the kernel nor libmlx5 tells the device of IBV_ACCESS_MW_BIND: a region without it can be bound to.\n\n"
+    )
+    head = ["cause", "service", "requester", "responder", "events, counters", "states after", "user space"]
+    return "## Errors\n\n" + intro + table(head, rows)
+
+
+def _each(words: list[str]) -> str:
+    return "<br>".join(words)
+
+
 def requirements_section() -> str:
     """Requirements with the tests that show them."""
     requirements = tomllib.loads((ROOT / "docs/requirements.toml").read_text(encoding="utf-8"))
@@ -130,7 +164,8 @@ def described(fields: object) -> Iterator[tuple[str, str]]:
 
 def conformance() -> str:
     """docs/conformance.md."""
-    sections = [commands_section(), registers_section(), capabilities_section(), requirements_section()]
+    sections = [commands_section(), registers_section(), capabilities_section(), errors_section()]
+    sections.append(requirements_section())
     return "# Conformance\n\n" + GENERATED + "\n".join(sections)
 
 

@@ -75,6 +75,8 @@ def peek(qp: Qp, pool: ReceivePool | None) -> ReceiveWqe | None:
     """
     if pool is not None:
         found = pool.peek()
+        if pool.failed:
+            raise QueueBroken(f"QP {qp.number:#x}: receive pool {pool.number:#x} has failed")
         return None if found is None else ReceiveWqe(found[0], scatter_list(found[1]))
     if not qp.rq_size or not posted(qp):
         return None
