@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import struct
-import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from error_table import PLAIN, SIZE, Row, Setting
 from softhca.prm.cqe import Cqe64, CqeOpcode, CqeSyndrome, ErrCqe
 from softhca.prm.events import EventType
 from softhca.prm.init_segment import HealthSyndrome
@@ -17,13 +14,12 @@ from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import QpState, RqType, ServiceType
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import UmrFlag, WqeOpcode
-from tests.hca.bench import SECOND, Bench, Buffer, Completions, Queue, data, remote
+from tests.hca.bench import LID, SECOND, Bench, Completions, Queue, data, remote
 from tests.hca.test_datagram import QKEY, av, datagram_qp
 from tests.hca.test_srq import Pool, srq
 from tests.hca.test_umr import klms, umr
 from tests.hca.test_xrc import xrc_pool
 
-SIZE = 16384
 STATUSES = {
     CqeSyndrome.LOCAL_LENGTH_ERR: "LOC_LEN_ERR",
     CqeSyndrome.LOCAL_QP_OP_ERR: "LOC_QP_OP_ERR",
@@ -56,42 +52,6 @@ STATES = {QpState.RST: "RESET", QpState.SQER: "SQE", QpState.ERR: "ERR"} | {
 """ibv_qp_state."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of docs/errors.toml, which says what each field is."""
-
-    id: str
-    cause: str
-    service: str = "RC"
-    requester: list[str] = field(default_factory=list)
-    responder: list[str] = field(default_factory=list)
-    events: list[str] = field(default_factory=list)
-    states: list[str] = field(default_factory=lambda: ["ERR", "RTS"])
-    counter: str = ""
-    unit_only: str = ""
-
-
-PROVOCATIONS: dict[str, Callable[[], Scene]] = {}
-"""What brings about each row, by its id."""
-
-
-def provokes(name: str) -> Callable[[Callable[[], Scene]], Callable[[], Scene]]:
-    """Note that a function brings about a row."""
-
-    def note(provoke: Callable[[], Scene]) -> Callable[[], Scene]:
-        assert name not in PROVOCATIONS, name
-        PROVOCATIONS[name] = provoke
-        return provoke
-
-    return note
-
-
-def rows() -> list[Row]:
-    """The table."""
-    path = Path(__file__).parents[2] / "docs" / "errors.toml"
-    return [Row(**row) for row in tomllib.loads(path.read_text(encoding="utf-8"))["error"]]
-
-
 def completions(cq: Completions) -> list[str]:
     """What a CQ holds, as the table writes it."""
     found = []
@@ -105,58 +65,45 @@ def completions(cq: Completions) -> list[str]:
     return found
 
 
-class Scene:
-    """A requester and a responder on one card, one CQ each, with a memory and a key on each side.
+class Bed:
+    """A scene in process: requester and responder on one card. See :class:`error_table.Scene`.
 
     Args:
-        service: of the queue pairs.
-        cqs: log2 of the CQEs of the requester's and the responder's CQ.
-        pooled: the responder takes from an SRQ.
-        requester_state: how far the requester is brought.
-        rights: of the responder (rre, rwe, rae), changes.
-        path: of the requester, changes.
-        pkey_index: of the requester (datagrams).
+        setting: what it is made of.
         completion_events: log2 of the EQEs of the EQ that both CQs report to.
     """
 
-    def __init__(
-        self,
-        service: str = "RC",
-        *,
-        cqs: tuple[int, int] = (6, 6),
-        pooled: bool = False,
-        requester_state: QpState = QpState.RTS,
-        rights: dict[str, int] | None = None,
-        path: dict[str, int] | None = None,
-        pkey_index: int = 0,
-        completion_events: int = 6,
-    ) -> None:
+    def __init__(self, setting: Setting = PLAIN, *, completion_events: int = 6) -> None:
         self.bench = bench = Bench()
-        self.service = service
+        self.setting = setting
         announced = bench.eq(log_size=completion_events)
-        self.sent, self.received = (bench.cq(log_size=size, events=announced) for size in cqs)
-        self.source, self.target = bench.memory(SIZE), bench.memory(SIZE)
-        self.source.view[:] = bytes(range(1, 129)) * (SIZE // 128)
-        self.lkey, self.rkey = bench.mkey(self.source, umr_en=1), self.key(self.target, 0x99)
+        self.sent, self.received = (
+            bench.cq(log_size=1 if setting.short_cq == side else 6, events=announced) for side in ("near", "far")
+        )
+        self.memories = {True: bench.memory(SIZE), False: bench.memory(SIZE)}
+        self.source, self.target = int(self.memories[True].iova), int(self.memories[False].iova)
+        self.memories[True].view[:] = bytes(range(1, 129)) * (SIZE // 128)
+        self.lkey, self.rkey = self.key(near=True), self.key(near=False)
         self.xrcd = bench.call(Opcode.ALLOC_XRCD).xrcd
         self.pool: Pool | None = None
-        if pooled:
+        if setting.pooled:
             self.pool = srq(bench)
-        elif service == "XRC":
+        elif setting.service == "XRC":
             self.pool = xrc_pool(bench, self.xrcd, bench.pd, self.received)
-        self.left, self.right = self._queues(pkey_index)
+        self.left, self.right = self._queues()
+        self.expected: list[tuple[bool, bytes]] = []
         self.counted = self.counters()
-        if service != "UD":
-            self._connect(requester_state, rights or {}, path or {})
+        if setting.service != "UD":
+            self._connect()
 
-    def _queues(self, pkey_index: int) -> tuple[Queue, Queue]:
-        bench = self.bench
-        if self.service == "UD":
+    def _queues(self) -> tuple[Queue, Queue]:
+        bench, service = self.bench, self.setting.service
+        if service == "UD":
             right = datagram_qp(bench, self.received)
-            return datagram_qp(bench, self.sent, pkey_index=pkey_index), right
-        fields: dict[str, Any] = {"st": ServiceType[self.service]}
+            return datagram_qp(bench, self.sent, pkey_index=self.setting.pkey_index), right
+        fields: dict[str, Any] = {"st": ServiceType[service]}
         near = fields
-        if self.service == "XRC":
+        if service == "XRC":
             fields = fields | {"xrcd": self.xrcd, "rq_type": RqType.SRQ_RQ}
             near = fields | {"rq_type": RqType.ZERO_LEN_RQ}
         elif self.pool is not None:
@@ -165,87 +112,129 @@ class Scene:
             fields["srqn_rmpn_xrqn"] = self.pool.number
         return bench.qp(self.sent, **near), bench.qp(self.received, **fields)
 
-    def _connect(self, requester_state: QpState, rights: dict[str, int], path: dict[str, int]) -> None:
+    def _connect(self) -> None:
         """Without retries: what is not answered at once has failed."""
-        bench = self.bench
-        reliable = self.service != "UC"
+        bench, setting = self.bench, self.setting
         for queue, peer in ((self.right, self.left), (self.left, self.right)):
-            given = {"rre": 1, "rae": 1, "atomic_mode": 1} if reliable else {}
-            bench.to_init(queue, **(given | (rights if queue is self.right else {})))
-            changed = path if queue is self.left else {}
-            number = changed.get("peer", peer.number)
-            bench.to_rtr(queue, number, **({"rlid": changed["rlid"]} if "rlid" in changed else {}))
-            if queue is self.right or requester_state is QpState.RTS:
+            rights = {"rre": 1, "rwe": 1, "rae": 1, "atomic_mode": 1} if setting.service != "UC" else {}
+            if queue is self.right and setting.without:
+                rights[{"read": "rre", "write": "rwe", "atomic": "rae"}[setting.without]] = 0
+            bench.to_init(queue, **rights)
+            near = queue is self.left
+            bench.to_rtr(queue, (near and setting.peer) or peer.number, rlid=(near and setting.lid) or LID)
+            if not (near and setting.early):
                 bench.to_rts(queue, retry_count=0, rnr_retry=0)
         bench.run()
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
-    def key(self, memory: Buffer, key: int = 0x33, **context: Any) -> int:
-        """A key over a memory, with every right, as Linux makes them."""
-        return self.bench.mkey(memory, key=key, **({"a": 1, "umr_en": 1} | context))
+    def key(self, *, near: bool, without: str = "", length: int = SIZE, other_pd: bool = False, **context: Any) -> int:
+        fields: dict[str, Any] = {"a": 1, "umr_en": 1} | context
+        if without:
+            fields[{"local write": "lw", "write": "rw", "read": "rr", "atomic": "a"}[without]] = 0
+        if other_pd:
+            fields["pd"] = self.bench.call(Opcode.ALLOC_PD).pd
+        return self.bench.mkey(self.memories[near], key=0x42 if near else 0x98, length=length, **fields)
 
-    def other_pd(self) -> int:
-        """A protection domain that neither queue pair is of."""
-        return int(self.bench.call(Opcode.ALLOC_PD).pd)
+    def drop(self, key: int) -> None:
+        self.bench.call(Opcode.DESTROY_MKEY, mkey_index=key >> 8)
 
-    def window(self, **context: Any) -> int:
-        """A type 2 memory window that is not bound."""
+    def window(self, *, other_pd: bool = False) -> int:
+        pd = self.bench.call(Opcode.ALLOC_PD).pd if other_pd else self.bench.pd
         fields: dict[str, int] = {
             "access_mode_1_0": AccessMode.KLMS, "free": 1, "umr_en": 1, "en_rinval": 1, "lr": 1, "qpn": 0xFF_FFFF,
-            "pd": self.bench.pd, "mkey_7_0": 0x10, "translations_octword_size": 4,
-        } | context  # fmt: skip
+            "pd": pd, "mkey_7_0": 0x10, "translations_octword_size": 4,
+        }  # fmt: skip
         return int(self.bench.call(Opcode.CREATE_MKEY, memory_key_mkey_entry=fields).mkey_index) << 8 | 0x10
 
-    def bind(self, queue: Queue, window: int, region: int, memory: Buffer, length: int = SIZE) -> None:
-        """Bind a type 2 window to a region from its start on, as libmlx5 does it, with all remote rights."""
+    def bind(self, window: int, region: int, *, near: bool, length: int = SIZE) -> int:
+        """As libmlx5 does it."""
+        queue, start = (self.left, self.source) if near else (self.right, self.target)
         fields = MkeyMask.FREE | MkeyMask.KEY | MkeyMask.QPN | MkeyMask.LEN | MkeyMask.START_ADDR
+        key = window + 1
         body = umr(
             fields | MkeyMask.LW | MkeyMask.RR | MkeyMask.RW | MkeyMask.A,
             flags=UmrFlag.INLINE | UmrFlag.TRANSLATION_OFFSET_EN | UmrFlag.CHECK_NOT_FREE,
-            entries=klms((length, region, memory.iova)),
-            rr=1, rw=1, qpn=queue.number, mkey_7_0=window & 0xFF, start_addr=memory.iova, len=length,
+            entries=klms((length, region, start)),
+            rr=1, rw=1, qpn=queue.number, mkey_7_0=key & 0xFF, start_addr=start, len=length,
         )  # fmt: skip
         queue.post(WqeOpcode.UMR, body, immediate=window)
+        return key
 
-    def invalidate(self, queue: Queue, key: int) -> None:
-        """Invalidate a key from a queue pair of its own, as libmlx5 does it."""
+    def invalidate(self, key: int, *, near: bool) -> None:
+        """As libmlx5 does it."""
         mask = MkeyMask.FREE | MkeyMask.KEY | MkeyMask.QPN
         flags = UmrFlag.INLINE | UmrFlag.TRANSLATION_OFFSET_EN | UmrFlag.CHECK_QPN
-        queue.post(WqeOpcode.UMR, umr(mask, flags=flags, free=1, qpn=0xFF_FFFF, mkey_7_0=key & 0xFF), immediate=key)
+        body = umr(mask, flags=flags, free=1, qpn=0xFF_FFFF)
+        (self.left if near else self.right).post(WqeOpcode.UMR, body, immediate=key)
 
     # --- work requests ------------------------------------------------------------------------------------------------
 
-    def send(self, key: int | None = None, length: int = 64, *, qkey: int = QKEY, **options: Any) -> None:
-        """A SEND from the start of the source."""
-        piece = data(self.lkey if key is None else key, self.source.iova, length)
-        head = [av(self.right.number, qkey=qkey)] if self.service == "UD" else []
-        self.left.post(WqeOpcode.SEND, *head, piece, **options)
+    def send(
+        self, key: int | None = None, length: int = 64, *, wrong_qkey: bool = False, srqn: int = 0, ring: bool = True
+    ) -> None:
+        head = b""
+        if self.setting.service == "UD":
+            head = av(self.right.number, qkey=QKEY ^ wrong_qkey)
+        elif self.setting.service == "XRC":
+            head = struct.pack(">I12x", srqn)
+        self.left.post(WqeOpcode.SEND, head, data(self._own(key), self.source, length), ring=ring)
 
-    def send_xrc(self, srqn: int) -> None:
-        """A SEND that names an SRQ."""
-        self.left.post(WqeOpcode.SEND, struct.pack(">I12x", srqn), data(self.lkey, self.source.iova, 64))
+    def _own(self, key: int | None) -> int:
+        return self.lkey if key is None else key
 
-    def write(self, key: int | None = None, length: int = 64, opcode: WqeOpcode = WqeOpcode.RDMA_WRITE) -> None:
-        """An RDMA WRITE or READ between the starts of both memories."""
-        where = remote(self.target.iova, self.rkey if key is None else key)
-        self.left.post(opcode, where, data(self.lkey, self.source.iova, length))
+    def _there(self, key: int | None, at: int = 0) -> bytes:
+        return remote(self.target + at, self.rkey if key is None else key)
+
+    def send_invalidating(self, key: int) -> None:
+        self.left.post(WqeOpcode.SEND_INVAL, data(self.lkey, self.source, 64), immediate=key)
+
+    def write(self, key: int | None = None, length: int = 64, *, immediate: bool = False) -> None:
+        opcode = WqeOpcode.RDMA_WRITE_IMM if immediate else WqeOpcode.RDMA_WRITE
+        self.left.post(opcode, self._there(key), data(self.lkey, self.source, length))
 
     def read(self, key: int | None = None, into: int | None = None) -> None:
-        """An RDMA READ of 64 bytes."""
-        where = remote(self.target.iova, self.rkey if key is None else key)
-        piece = data(self.lkey if into is None else into, self.source.iova, 64)
-        self.left.post(WqeOpcode.RDMA_READ, where, piece)
+        self.left.post(WqeOpcode.RDMA_READ, self._there(key), data(self._own(into), self.source, 64))
 
-    def atomic(self, key: int | None = None, *, at: int = 0, length: int = 8) -> None:
-        """A fetch and add of 1."""
-        where = remote(self.target.iova + at, self.rkey if key is None else key)
-        operands = struct.pack(">QQ", 1, 0)
-        self.left.post(WqeOpcode.ATOMIC_FA, where, operands, data(self.lkey, self.source.iova, length))
+    def atomic(self, key: int | None = None, *, at: int = 0, pieces: int = 1) -> None:
+        results = [data(self.lkey, self.source + 8 * piece, 8) for piece in range(pieces)]
+        self.left.post(WqeOpcode.ATOMIC_FA, self._there(key, at), struct.pack(">QQ", 1, 0), *results)
 
-    def receive(self, key: int | None = None, length: int = SIZE, *, queue: Queue | None = None) -> None:
-        """A receive of the start of the target."""
-        (queue or self.right).receive((self.rkey if key is None else key, self.target.iova, length))
+    def raw(self, opcode: int, *segments: bytes, immediate: int = 0) -> None:
+        self.left.post(opcode, *segments, immediate=immediate)
+
+    def receive(self, key: int | None = None, length: int = SIZE, *, near: bool = False) -> None:
+        key = self.rkey if key is None else key
+        if self.pool is not None and not near:
+            self.pool.post(self.pool.posted, key, self.target, length)
+            return
+        (self.left if near else self.right).receive((key, self.target, length))
+
+    # --- queues and memories ------------------------------------------------------------------------------------------
+
+    def to_error(self, *, near: bool) -> None:
+        self.bench.call(Opcode.TO_ERR_QP, qpn=(self.left if near else self.right).number)
+        self.bench.run()
+
+    def reset_responder(self) -> None:
+        self.bench.call(Opcode.TO_RST_QP, qpn=self.right.number)
+
+    def destroy_responder(self) -> None:
+        self.bench.call(Opcode.DESTROY_QP, qpn=self.right.number)
+
+    def arm_srq(self, limit: int) -> None:
+        assert self.pool is not None
+        self.bench.call(Opcode.ARM_RQ, op_mod=1, srq_number=self.pool.number, lwm=limit)
+
+    def other_srq(self) -> int:
+        xrcd = self.bench.call(Opcode.ALLOC_XRCD).xrcd
+        return xrc_pool(self.bench, xrcd, self.bench.pd, self.received).number
+
+    def fill(self, *, near: bool, byte: int) -> None:
+        self.memories[near].view[:] = bytes([byte]) * SIZE
+
+    def expect(self, *, near: bool, begins: bytes) -> None:
+        self.expected.append((near, begins))
 
     # --- what became of it --------------------------------------------------------------------------------------------
 
@@ -288,6 +277,8 @@ class Scene:
         """Let what is posted take its course; the row that it makes."""
         self.bench.run()
         self.bench.wait(SECOND)
+        for near, begins in self.expected:
+            assert bytes(self.memories[near].view[: len(begins)]) == begins
         risen = ""
         if self.bench.fn.qps.find(self.right.number) is not None:
             now = self.counters()
@@ -295,7 +286,7 @@ class Scene:
         return Row(
             id=row.id,
             cause=row.cause,
-            service=self.service,
+            service=self.setting.service,
             requester=completions(self.sent),
             responder=completions(self.received),
             events=self._events(),
