@@ -19,9 +19,13 @@ from softhca.prm.ib_packet import (
 )
 
 
+MANUFACTURER = 0xC0
+"""Opcodes from here on are left to manufacturers."""
+
+
 def test_opcodes_are_named_by_their_two_parts() -> None:
     for opcode in BthOpcode:
-        if opcode is BthOpcode.CNP:
+        if opcode is BthOpcode.CNP or opcode >= MANUFACTURER:
             continue
         assert opcode.name == f"{Transport(opcode & 0xE0).name}_{Operation(opcode & 0x1F).name}"
     for transport, count in ((Transport.RC, 23), (Transport.UC, 12), (Transport.UD, 2), (Transport.XRC, 23)):
@@ -43,6 +47,8 @@ def test_opcodes_are_named_by_their_two_parts() -> None:
         (BthOpcode.XRC_FETCH_ADD, 32),
         (BthOpcode.XRC_ACKNOWLEDGE, 4),
         (BthOpcode.CNP, 0),
+        (BthOpcode.MASKED_COMPARE_SWAP, 44),
+        (BthOpcode.XRC_MASKED_FETCH_ADD, 32),
     ],
 )
 def test_bytes_of_extended_headers(opcode: BthOpcode, length: int) -> None:

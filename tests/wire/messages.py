@@ -54,6 +54,8 @@ def messages(flow: Flow, data: bytes, psn: int = 0xFFFFFE) -> Iterator[Packet]:
     yield from segment.read_response(flow, psn, data, msn=9)
     yield segment.compare_swap(flow, psn, 0x1000, 0x1234, 1, 2)
     yield segment.fetch_add(flow, psn, 0x1000, 0x1234, 3)
+    yield segment.masked_compare_swap(flow, psn, 0x1000, 0x1234, 1, 2, 0xFF, 0xFF00)
+    yield segment.masked_fetch_add(flow, psn, 0x1000, 0x1234, 3, 1 << 63)
     yield segment.atomic_acknowledge(flow, psn, 1 << 63, msn=10)
     yield segment.acknowledge(flow, psn, 11, ACK)
     yield segment.acknowledge(flow, psn, 11, syndrome(AckKind.RNR_NAK, 12))

@@ -144,3 +144,27 @@ def test_all_messages_survive_the_wire(data: bytes, mtu: int, psn: int) -> None:
             assert not again.payload or again.opcode not in BARE
             assert len(again.payload) <= mtu
             assert (again.bth.psn - psn & PSN_MASK) < packet_count(len(data), mtu)
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=700), max_size=6))
+def test_a_message_in_parts_is_the_same_message(parts: list[bytes]) -> None:
+    whole = list(segment.write(RC, 7, b"".join(parts), 4096, 0x99))
+    assert [packet.build() for packet in segment.write(RC, 7, parts, 4096, 0x99)] == [
+        packet.build() for packet in whole
+    ]
+    assert [len(packet.payload) for packet in whole[:-1]] == [256] * (len(whole) - 1)
+
+
+def test_masked_atomics_have_opcodes_of_a_manufacturer() -> None:
+    swap = segment.masked_compare_swap(RC, 7, 8, 9, compare=1, swap=2, compare_mask=3, swap_mask=4)
+    assert bytes(swap.extended[0]) == b"".join(
+        number.to_bytes(size, "big") for number, size in ((8, 8), (9, 4), (2, 8), (1, 8), (4, 8), (3, 8))
+    )
+    assert swap.opcode == 0xD3
+    add = segment.masked_fetch_add(XRC, 7, 8, 9, 12, boundary=1 << 63)
+    assert (add.opcode, add.bth.ack_request) == (0xF4, 1)
+    assert add.atomic_eth is not None
+    assert (add.atomic_eth.swap_add_data, add.atomic_eth.compare_data) == (12, 1 << 63)
+    with pytest.raises(PacketError, match="UC: has no MASKED_FETCH_ADD"):
+        segment.masked_fetch_add(UC, 7, 8, 9, 12, 0)

@@ -75,7 +75,11 @@ class Operation(IntEnum):
 
 @unique
 class BthOpcode(IntEnum):
-    """BTH.OpCode: transport service and operation (9.2.1; XRC: annex A14; CNP: annex A17)."""
+    """BTH.OpCode: transport service and operation (9.2.1; XRC: annex A14; CNP: annex A17).
+
+    The standard has no masked atomics, and no manual says what a ConnectX sends for them: these opcodes are ours, from
+    the range that the standard leaves to manufacturers (bits 7:6 are 11).
+    """
 
     RC_SEND_FIRST = 0x00
     RC_SEND_MIDDLE = 0x01
@@ -138,6 +142,10 @@ class BthOpcode(IntEnum):
     XRC_FETCH_ADD = 0xB4
     XRC_SEND_LAST_INVALIDATE = 0xB6
     XRC_SEND_ONLY_INVALIDATE = 0xB7
+    MASKED_COMPARE_SWAP = 0xD3
+    MASKED_FETCH_ADD = 0xD4
+    XRC_MASKED_COMPARE_SWAP = 0xF3
+    XRC_MASKED_FETCH_ADD = 0xF4
 
 
 class Lrh(Layout, size=0x08, manual="IBTA volume 1, 7.7"):
@@ -209,12 +217,26 @@ class Reth(Layout, size=0x10, manual="IBTA volume 1, 9.3"):
 
 
 class AtomicEth(Layout, size=0x1C, manual="IBTA volume 1, 9.3"):
-    """Atomic extended transport header. `swap_add_data` is what FETCH_ADD adds."""
+    """Atomic extended transport header. `swap_add_data` is what FETCH_ADD adds.
+
+    Of a masked FETCH_ADD, `compare_data` has the highest bit of each field set.
+    """
 
     va = u64(0x00)
     rkey = bits(0x08, 31, 0)
     swap_add_data = u64(0x0C)
     compare_data = u64(0x14)
+
+
+class MaskedAtomicEth(Layout, size=0x2C, manual="softhca"):
+    """Operands of a masked compare and swap, in the order of its WQE: no manual has this header."""
+
+    va = u64(0x00)
+    rkey = bits(0x08, 31, 0)
+    swap_data = u64(0x0C)
+    compare_data = u64(0x14)
+    swap_mask = u64(0x1C)
+    compare_mask = u64(0x24)
 
 
 class Aeth(Layout, size=0x04, manual="IBTA volume 1, 9.3"):
@@ -318,12 +340,21 @@ _OPERATION_HEADERS: dict[Operation, tuple[type[Layout], ...]] = {
     Operation.SEND_ONLY_INVALIDATE: (Ieth,),
 }
 
+_MASKED: dict[BthOpcode, tuple[type[Layout], ...]] = {
+    BthOpcode.MASKED_COMPARE_SWAP: (MaskedAtomicEth,),
+    BthOpcode.MASKED_FETCH_ADD: (AtomicEth,),
+    BthOpcode.XRC_MASKED_COMPARE_SWAP: (Xrceth, MaskedAtomicEth),
+    BthOpcode.XRC_MASKED_FETCH_ADD: (Xrceth, AtomicEth),
+}
+
 _RESPONSES = range(Operation.READ_RESPONSE_FIRST, Operation.ATOMIC_ACKNOWLEDGE + 1)
 
 
 def _extended_headers(opcode: BthOpcode) -> tuple[type[Layout], ...]:
     if opcode is BthOpcode.CNP:
         return ()
+    if opcode in _MASKED:
+        return _MASKED[opcode]
     transport, operation = Transport(opcode & 0xE0), Operation(opcode & 0x1F)
     own = _OPERATION_HEADERS.get(operation, ())
     if transport is Transport.UD:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from softhca.prm.ib_packet import (
@@ -20,6 +20,7 @@ from softhca.prm.ib_packet import (
     Ieth,
     ImmDt,
     Lrh,
+    MaskedAtomicEth,
     Operation,
     Reth,
     Transport,
@@ -33,6 +34,9 @@ MTUS = (256, 512, 1024, 2048, 4096)
 
 MAX_MESSAGE = 1 << 31
 """Bytes of the longest message (9.7.7)."""
+
+Message = Buffer | Sequence[Buffer]
+"""The bytes of a message, in one part or in several; they are read packet by packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,17 @@ class Flow:
             opcode = BthOpcode(self.transport | operation)
         except ValueError:
             raise PacketError(f"{self.transport.name}: has no {operation.name}") from None
+        return self._packet(opcode, psn, *headers, payload=payload, ack_request=ack_request, solicited=solicited)
+
+    def _packet(
+        self,
+        opcode: BthOpcode,
+        psn: int,
+        *headers: Layout,
+        payload: Buffer = b"",
+        ack_request: bool = False,
+        solicited: bool = False,
+    ) -> Packet:
         lrh = Lrh.new(
             virtual_lane=self.virtual_lane,
             service_level=self.service_level,
@@ -113,6 +128,16 @@ class Flow:
             psn=psn & PSN_MASK,
         )
         return Packet(lrh, bth, (*self._own_headers(opcode), *headers), payload, self.grh)
+
+    def masked(self, plain: BthOpcode, xrc: BthOpcode, psn: int, header: Layout) -> Packet:
+        """A masked atomic: it has an opcode for RC, and one for XRC.
+
+        Raises:
+            PacketError: another transport.
+        """
+        if self.transport not in (Transport.RC, Transport.XRC):
+            raise PacketError(f"{self.transport.name}: has no {plain.name}")
+        return self._packet(xrc if self.transport is Transport.XRC else plain, psn, header, ack_request=True)
 
     def _own_headers(self, opcode: BthOpcode) -> tuple[Layout, ...]:
         kinds = EXTENDED_HEADERS[opcode]
@@ -131,7 +156,7 @@ def packet_count(length: int, mtu: int) -> int:
 def send(
     flow: Flow,
     psn: int,
-    message: Buffer,
+    message: Message,
     *,
     immediate: int | None = None,
     invalidate_rkey: int | None = None,
@@ -143,7 +168,7 @@ def send(
     Args:
         flow: sender and receiver.
         psn: of the first packet.
-        message: its bytes.
+        message: its bytes, in one part or in several.
         immediate: 32 bits for the receiver's completion.
         invalidate_rkey: key that the receiver is to invalidate (RC, XRC).
         solicited: whether the last packet asks for an event.
@@ -162,8 +187,8 @@ def send(
     elif invalidate_rkey is not None:
         closing = (Ieth.new(rkey=invalidate_rkey),)
         last, only = Operation.SEND_LAST_INVALIDATE, Operation.SEND_ONLY_INVALIDATE
-    if flow.transport is Transport.UD and len(message) > flow.mtu:
-        raise PacketError(f"UD SEND: {len(message)} bytes, the MTU is {flow.mtu}")
+    if flow.transport is Transport.UD and _length(message) > flow.mtu:
+        raise PacketError(f"UD SEND: {_length(message)} bytes, the MTU is {flow.mtu}")
     operations = (Operation.SEND_FIRST, Operation.SEND_MIDDLE, last, only)
     return _request(flow, psn, message, operations, (), closing, solicited, ack_request)
 
@@ -171,7 +196,7 @@ def send(
 def write(
     flow: Flow,
     psn: int,
-    message: Buffer,
+    message: Message,
     va: int,
     rkey: int,
     *,
@@ -188,7 +213,7 @@ def write(
     if immediate is not None:
         closing = (ImmDt.new(immediate=immediate),)
         last, only = Operation.WRITE_LAST_IMM, Operation.WRITE_ONLY_IMM
-    reth = Reth.new(va=va, rkey=rkey, dma_length=len(message))
+    reth = Reth.new(va=va, rkey=rkey, dma_length=_length(message))
     operations = (Operation.WRITE_FIRST, Operation.WRITE_MIDDLE, last, only)
     return _request(flow, psn, message, operations, (reth,), closing, solicited, ack_request)
 
@@ -201,7 +226,7 @@ def read_request(flow: Flow, psn: int, va: int, rkey: int, length: int, *, solic
     return flow.packet(Operation.READ_REQUEST, psn, reth, ack_request=True, solicited=solicited)
 
 
-def read_response(flow: Flow, psn: int, message: Buffer, msn: int, syndrome: int = ACK) -> Iterator[Packet]:
+def read_response(flow: Flow, psn: int, message: Message, msn: int, syndrome: int = ACK) -> Iterator[Packet]:
     """The response to an RDMA READ, from the PSN of its request on; all but the middle packets acknowledge."""
     aeth = (Aeth.new(syndrome=syndrome, msn=msn & PSN_MASK),)
     for operation, number, piece in _pieces(message, flow.mtu, _READ_RESPONSE):
@@ -219,6 +244,22 @@ def fetch_add(flow: Flow, psn: int, va: int, rkey: int, add: int) -> Packet:
     """The request to add `add` (64 bits)."""
     header = AtomicEth.new(va=va, rkey=rkey, swap_add_data=add)
     return flow.packet(Operation.FETCH_ADD, psn, header, ack_request=True)
+
+
+def masked_compare_swap(
+    flow: Flow, psn: int, va: int, rkey: int, compare: int, swap: int, compare_mask: int, swap_mask: int
+) -> Packet:
+    """The request to put the bits of `swap_mask` of `swap` in place, if those of `compare_mask` are as in `compare`."""
+    header = MaskedAtomicEth.new(
+        va=va, rkey=rkey, swap_data=swap, compare_data=compare, swap_mask=swap_mask, compare_mask=compare_mask
+    )
+    return flow.masked(BthOpcode.MASKED_COMPARE_SWAP, BthOpcode.XRC_MASKED_COMPARE_SWAP, psn, header)
+
+
+def masked_fetch_add(flow: Flow, psn: int, va: int, rkey: int, add: int, boundary: int) -> Packet:
+    """The request to add in fields, of which `boundary` has the highest bits."""
+    header = AtomicEth.new(va=va, rkey=rkey, swap_add_data=add, compare_data=boundary)
+    return flow.masked(BthOpcode.MASKED_FETCH_ADD, BthOpcode.XRC_MASKED_FETCH_ADD, psn, header)
 
 
 def atomic_acknowledge(flow: Flow, psn: int, original: int, msn: int, syndrome: int = ACK) -> Packet:
@@ -246,7 +287,7 @@ _READ_RESPONSE = (
 def _request(
     flow: Flow,
     psn: int,
-    message: Buffer,
+    message: Message,
     operations: _Operations,
     opening: tuple[Layout, ...],
     closing: tuple[Layout, ...],
@@ -254,8 +295,8 @@ def _request(
     ack_request: bool,
 ) -> Iterator[Packet]:
     """The packets of a message: `opening` headers in the first, `closing` ones, event and acknowledge in the last."""
-    if len(message) > MAX_MESSAGE:
-        raise PacketError(f"message: {len(message)} bytes, {MAX_MESSAGE} at most")
+    if _length(message) > MAX_MESSAGE:
+        raise PacketError(f"message: {_length(message)} bytes, {MAX_MESSAGE} at most")
     ask = ack_request and flow.transport in (Transport.RC, Transport.XRC)
     return _packets(flow, psn, message, operations, opening, closing, solicited, ask)
 
@@ -263,14 +304,14 @@ def _request(
 def _packets(
     flow: Flow,
     psn: int,
-    message: Buffer,
+    message: Message,
     operations: _Operations,
     opening: tuple[Layout, ...],
     closing: tuple[Layout, ...],
     solicited: bool,
     ask: bool,
 ) -> Iterator[Packet]:
-    final = packet_count(len(message), flow.mtu) - 1
+    final = packet_count(_length(message), flow.mtu) - 1
     for operation, number, piece in _pieces(message, flow.mtu, operations):
         headers = (*(opening if number == 0 else ()), *(closing if number == final else ()))
         yield flow.packet(
@@ -283,15 +324,35 @@ def _packets(
         )
 
 
-def _pieces(message: Buffer, mtu: int, operations: _Operations) -> Iterator[tuple[Operation, int, memoryview]]:
+def _pieces(message: Message, mtu: int, operations: _Operations) -> Iterator[tuple[Operation, int, Buffer]]:
     first, middle, last, only = operations
-    view = memoryview(message)
-    final = packet_count(len(view), mtu) - 1
-    for number in range(final + 1):
+    final = packet_count(_length(message), mtu) - 1
+    for number, piece in enumerate(_cut(message, mtu)):
         if final == 0:
             operation = only
         elif number == 0:
             operation = first
         else:
             operation = last if number == final else middle
-        yield operation, number, view[number * mtu : (number + 1) * mtu]
+        yield operation, number, piece
+
+
+def _length(message: Message) -> int:
+    return len(message) if isinstance(message, Buffer) else sum(map(len, message))
+
+
+def _cut(message: Message, mtu: int) -> Iterator[Buffer]:
+    """Pieces of at most `mtu` bytes; one that is empty if the message is."""
+    rest: list[Buffer] = []
+    missing = mtu
+    empty = True
+    for part in (message,) if isinstance(message, Buffer) else message:
+        view = memoryview(part)
+        while len(view) >= missing:
+            yield b"".join((*rest, view[:missing])) if rest else view[:missing]
+            view, rest, missing, empty = view[missing:], [], mtu, False
+        if len(view):
+            rest.append(view)
+            missing -= len(view)
+    if rest or empty:
+        yield b"".join(rest)
