@@ -18,7 +18,6 @@ from softhca.prm.ib_packet import (
     syndrome_kind,
 )
 
-
 MANUFACTURER = 0xC0
 """Opcodes from here on are left to manufacturers."""
 
