@@ -4,7 +4,7 @@ A :class:`Device` is what a card implements, a :class:`Host` what a machine offe
 kinds of host (a Python process, a virtual machine monitor) meet here and nowhere else.
 """
 
-from softhca.bus.dma import DmaFault, DmaSpace, Iova
+from softhca.bus.dma import DmaFault, DmaSpace, Iova, Mapping
 from softhca.bus.engine import Clock, Engine, RealClock, Timer, VirtualClock
 from softhca.bus.protocol import Device, Host, Reset
 
@@ -16,6 +16,7 @@ __all__ = [
     "Engine",
     "Host",
     "Iova",
+    "Mapping",
     "RealClock",
     "Reset",
     "Timer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import count
+from mmap import mmap
 from typing import NewType
 
 Iova = NewType("Iova", int)
@@ -12,6 +13,7 @@ Iova = NewType("Iova", int)
 ADDRESS_END = 1 << 64
 
 _generations = count(1)
+_NOTHING = memoryview(b"")
 
 
 class DmaFault(Exception):
@@ -30,14 +32,29 @@ class DmaFault(Exception):
         self.write = write
 
 
-class _Mapping:
-    __slots__ = ("end", "memory", "start", "writable")
+class Mapping:
+    """A range of IOVAs and the memory behind it.
+
+    Attributes:
+        start, end: first IOVA, and the one behind the last.
+        memory: the bytes; none once it is unmapped.
+        store: the same bytes for `struct` and for single bytes, as the quickest kind of buffer that there is.
+        writable: devices may write to it.
+    """
+
+    __slots__ = ("end", "memory", "start", "store", "writable")
 
     def __init__(self, start: int, memory: memoryview, writable: bool) -> None:
         self.start = start
         self.end = start + len(memory)
         self.memory = memory
+        whole = memory.obj
+        self.store: memoryview | mmap = whole if isinstance(whole, mmap) and len(whole) == len(memory) else memory
         self.writable = writable
+
+    def drop(self) -> None:
+        """It is unmapped: let go of the memory, whoever still holds the mapping."""
+        self.memory = self.store = _NOTHING
 
 
 class DmaSpace:
@@ -49,7 +66,7 @@ class DmaSpace:
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._mappings: list[_Mapping] = []
+        self._mappings: list[Mapping] = []
         self.generation = next(_generations)
         """Changes with the map, and no two spaces ever share a value: a cached view is valid while it stays."""
 
@@ -72,7 +89,7 @@ class DmaSpace:
         if at < len(self._starts) and self._starts[at] - iova < length:
             raise ValueError(f"DMA map at {iova:#x}: overlaps the mapping at {self._starts[at]:#x}")
         self._starts.insert(at, iova)
-        self._mappings.insert(at, _Mapping(iova, memory, writable and not memory.readonly))
+        self._mappings.insert(at, Mapping(iova, memory, writable and not memory.readonly))
         self.generation = next(_generations)
 
     def unmap(self, iova: int, length: int) -> int:
@@ -90,7 +107,7 @@ class DmaSpace:
             if self._mappings[last].end > end:
                 raise ValueError(f"DMA unmap at {iova:#x}: cuts the mapping at {self._starts[last]:#x}")
             last += 1
-        removed = sum(len(m.memory) for m in self._mappings[first:last])
+        removed = _dropped(self._mappings[first:last])
         del self._starts[first:last]
         del self._mappings[first:last]
         self.generation = next(_generations)
@@ -98,7 +115,7 @@ class DmaSpace:
 
     def clear(self) -> int:
         """Remove every mapping; return the bytes removed."""
-        removed = sum(len(m.memory) for m in self._mappings)
+        removed = _dropped(self._mappings)
         self._starts.clear()
         self._mappings.clear()
         self.generation = next(_generations)
@@ -109,8 +126,10 @@ class DmaSpace:
         at = bisect_right(self._starts, iova + length - 1)
         return length > 0 and at > 0 and self._mappings[at - 1].end > iova
 
-    def view(self, iova: int, length: int, *, write: bool = False) -> memoryview:
-        """A zero-copy view of `length` bytes at `iova`, inside one mapping.
+    def mapping(self, iova: int, length: int, *, write: bool = False) -> Mapping:
+        """The mapping that has all of `length` bytes at `iova`.
+
+        It may be kept as long as :attr:`generation` stays.
 
         Raises:
             DmaFault: some byte is not mapped (for writing, when `write`), or the range spans two mappings.
@@ -119,11 +138,20 @@ class DmaSpace:
         if at < 0 or length < 0:
             raise DmaFault(iova, length, write, "not mapped")
         mapping = self._mappings[at]
-        offset = iova - mapping.start
         if iova > mapping.end or length > mapping.end - iova:
             raise DmaFault(iova, length, write, "not mapped, or across two mappings")
         if write and not mapping.writable:
             raise DmaFault(iova, length, write, "mapped read-only")
+        return mapping
+
+    def view(self, iova: int, length: int, *, write: bool = False) -> memoryview:
+        """A zero-copy view of `length` bytes at `iova`, inside one mapping.
+
+        Raises:
+            DmaFault: some byte is not mapped (for writing, when `write`), or the range spans two mappings.
+        """
+        mapping = self.mapping(iova, length, write=write)
+        offset = iova - mapping.start
         return mapping.memory[offset : offset + length]
 
     def views(self, iova: int, length: int, *, write: bool = False) -> list[memoryview]:
@@ -162,3 +190,12 @@ class DmaSpace:
         for part in self.views(iova, len(source), write=True):
             part[:] = source[at : at + len(part)]
             at += len(part)
+
+
+def _dropped(mappings: list[Mapping]) -> int:
+    """Bytes of mappings that are unmapped by this."""
+    removed = 0
+    for mapping in mappings:
+        removed += len(mapping.memory)
+        mapping.drop()
+    return removed

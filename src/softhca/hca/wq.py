@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from array import array
+from struct import Struct
 from typing import TYPE_CHECKING
 
-from softhca.bus import DmaFault
+from softhca.bus import DmaFault, Iova, Mapping
 from softhca.hca.errors import CommandError
 from softhca.prm.syndromes import objects as syndromes
 
@@ -23,6 +24,8 @@ PAS_OFFSET = 0x110
 _OFFSET_UNITS = 6
 """page_offset counts in 1/64 of a page."""
 _MAX_LOG_PAGE = 19
+_WORD = Struct(">I")
+_NOWHERE = Mapping(0, memoryview(b""), False)
 
 
 def page_list(request: Layout, offset: int = PAS_OFFSET) -> array[int]:
@@ -106,6 +109,20 @@ class QueueBuffer:
             return list(self._pages)
         return [self._base + (i << self._log_page) for i in range(self.page_count)]
 
+    def stretch(self, at: int) -> tuple[int, int]:
+        """IOVA of byte `at`, and how many bytes lie behind each other from there on, all in the queue.
+
+        Raises:
+            IndexError: it is not inside the queue (the caller's mistake).
+        """
+        self._check(at, 0)
+        start = self._offset + at
+        left = self.length - at
+        if self._base is not None:
+            return self._base + start, left
+        inside = start & ((1 << self._log_page) - 1)
+        return self._pages[start >> self._log_page] + inside, min(left, (1 << self._log_page) - inside)
+
     def _check(self, at: int, length: int) -> None:
         if at < 0 or length < 0 or length > self.length - at:
             raise IndexError(f"queue buffer: {length} bytes at {at}, it has {self.length}")
@@ -149,6 +166,84 @@ class QueueBuffer:
             return dma.view(self._base + start, length, write=True)
         inside = start & ((1 << self._log_page) - 1)
         return dma.view(self._pages[start >> self._log_page] + inside, length, write=True)
+
+
+class Slots:
+    """Slots of a queue, found in memory: as many as lie behind each other are found at once, and kept.
+
+    What was found holds as long as the DMA map stays.
+
+    Args:
+        buffer: the queue's memory.
+        start: where the first slot begins (bytes).
+        size: bytes of a slot.
+        write: they are to be written.
+
+    Attributes:
+        mapping: where the slots that were found last are.
+        base: where slot 0 would be in that mapping's memory (bytes).
+        end: the slot behind the last one of them.
+    """
+
+    __slots__ = ("_buffer", "_first", "_generation", "_size", "_start", "_write", "base", "end", "mapping")
+
+    def __init__(self, buffer: QueueBuffer, start: int, size: int, *, write: bool) -> None:
+        self._buffer = buffer
+        self._start = start
+        self._size = size
+        self._write = write
+        self._generation = 0
+        self._first = 0
+        self.base = 0
+        self.end = 0
+        self.mapping = _NOWHERE
+
+    def find(self, dma: DmaSpace, slot: int) -> bool:
+        """Find a slot (the queue has one of this number); tell whether it lies in one piece and may be accessed."""
+        if self._generation == dma.generation and self._first <= slot < self.end:
+            return True
+        size = self._size
+        iova, left = self._buffer.stretch(self._start + slot * size)
+        if left < size:
+            return False
+        try:
+            mapping = dma.mapping(iova, size, write=self._write)
+        except DmaFault:
+            return False
+        self._generation = dma.generation
+        self._first, self.end = slot, slot + min(left, mapping.end - iova) // size
+        self.base = iova - mapping.start - slot * size
+        self.mapping = mapping
+        return True
+
+
+class Word:
+    """A word of a doorbell record (32 bits, big-endian). Where it is in memory is kept as long as the DMA map stays."""
+
+    __slots__ = ("_at", "_generation", "_mapping", "iova")
+
+    def __init__(self, iova: int) -> None:
+        self.iova = iova
+        self._generation = 0
+        self._at = 0
+        self._mapping = _NOWHERE
+
+    def read(self, dma: DmaSpace) -> int:
+        """Its value.
+
+        Raises:
+            DmaFault: it is not mapped.
+        """
+        if self._generation != dma.generation:
+            try:
+                mapping = dma.mapping(self.iova, _WORD.size)
+            except DmaFault:
+                return int.from_bytes(dma.read(Iova(self.iova), _WORD.size), "big")
+            self._generation = dma.generation
+            self._at = self.iova - mapping.start
+            self._mapping = mapping
+        value: int = _WORD.unpack_from(self._mapping.store, self._at)[0]
+        return value
 
 
 def doorbell_record(address: int) -> int:
