@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softhca.bus import DmaFault, Iova, Timer
+from softhca.bus import DmaFault, Timer
 from softhca.hca import compression
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
-from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
+from softhca.hca.wq import QueueBuffer, Slots, Store, Word, doorbell_record, page_list
 from softhca.prm.codec import codec
 from softhca.prm.cq import (
     Cqc,
@@ -70,6 +70,7 @@ _STRIDES: dict[int, int] = {
 """Bytes from one CQE to the next; of 128 bytes, the last 64 are what a 64-byte CQE is."""
 _ARMED = CqState.NOTIFICATION_REQUEST_ARMED
 _SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
+_NO_ROOM = (0, memoryview(b""), 0, 0)
 
 
 class Cq(HcaObject):
@@ -79,6 +80,7 @@ class Cq(HcaObject):
         stride: bytes from one CQE to the next, 64 or 128.
         uar: number of the UAR page whose doorbell arms it.
         producer, consumer: CQEs written, and read as far as the device knows; both counted from the creation.
+        last_solicited: index of the last CQE that was a solicited one, or -1.
         state: what it is armed for.
     """
 
@@ -90,14 +92,14 @@ class Cq(HcaObject):
         self._eq = eq
         self.stride = _STRIDES[CqeSize(context.cqe_sz)]
         self._take_buffer(context, buffer)
-        self._record = Iova(context.dbr_addr)
+        self._record = Word(context.dbr_addr)
         self._overrun_ignored = bool(context.oi)
         self._period = context.cq_period
         self._count = context.cq_max_count
         self._timer: Timer | None = None
         self._fired_sn = -1
         self._armed_sn = -1
-        self._last_solicited = -1
+        self.last_solicited = -1
         self._armed_from = 0
         self._notified = 0
         self.uar = context.uar_page
@@ -121,6 +123,7 @@ class Cq(HcaObject):
         self._log_size = context.log_cq_size
         self._size = 1 << context.log_cq_size
         self._slots = 0 if context.cc else self._size - 1
+        self._entries = Slots(buffer, self.stride - Cqe64.SIZE, self.stride, write=True)
 
     def complete(
         self,
@@ -164,6 +167,29 @@ class Cq(HcaObject):
         if wide:
             return self._write(body, op_own | CqeInline.UP_TO_64 << 2, solicited, inline)
         return self._write(bytes(inline) + body[len(inline) :], op_own | CqeInline.UP_TO_32 << 2, solicited)
+
+    def plain(self) -> tuple[int, Store, int, int]:
+        """Room for CQEs of 64 bytes that may be written as they are, from `producer` on.
+
+        Returns:
+            How many there may be; the memory, where in it the first one goes (bytes), each further one behind it; the
+            owner bit of all. None may be written so when the CQ is collapsed, compressed, full, or in error.
+        """
+        size = self._size
+        if self.status is not CqStatus.OK or self._compressor is not None or self.stride != Cqe64.SIZE:
+            return _NO_ROOM
+        left = size if self._overrun_ignored else size - self.producer + self.consumer
+        try:
+            if left <= 0 and self._room(1):
+                left = size - self.producer + self.consumer
+        except DmaFault:
+            return _NO_ROOM
+        slot = self.producer & self._slots
+        entries = self._entries
+        if left <= 0 or not self._slots or not entries.find(self._fn.dma, slot):
+            return _NO_ROOM
+        left = min(left, entries.end - slot)
+        return left, entries.mapping.store, entries.base + slot * Cqe64.SIZE, self.producer >> self._log_size & 1
 
     def fail(
         self,
@@ -229,10 +255,10 @@ class Cq(HcaObject):
         view[:_OWNER] = body
         view[_OWNER] = op_own | self.producer >> self._log_size & 1
         if solicited:
-            self._last_solicited = self.producer
+            self.last_solicited = self.producer
         self.producer += count
         if self.state is _ARMED or (self.state is _SOLICITED and solicited):
-            self._notify()
+            self.notify()
         return True
 
     def resize(self, context: Cqc, buffer: QueueBuffer) -> None:
@@ -271,14 +297,14 @@ class Cq(HcaObject):
     def _consumed_by_record(self) -> bool:
         """Take the consumer counter of the doorbell record; tell whether it can be read."""
         try:
-            self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
+            self._consumed(self._record.read(self._fn.dma))
         except DmaFault:
             return False
         return True
 
     def _room(self, count: int) -> bool:
         """Read the consumer counter from the doorbell record: it is looked at only when the queue seems full."""
-        self._consumed(int.from_bytes(self._fn.dma.read(self._record, 4), "big"))
+        self._consumed(self._record.read(self._fn.dma))
         return self.producer - self.consumer + count <= self._size
 
     def _consumed(self, counter: int) -> None:
@@ -305,10 +331,10 @@ class Cq(HcaObject):
             self._armed_from = unannounced
         self._armed_sn = sn
         self.state = _SOLICITED if only_solicited else _ARMED
-        if (self._last_solicited if only_solicited else self.producer - 1) >= unannounced:
-            self._notify()
+        if (self.last_solicited if only_solicited else self.producer - 1) >= unannounced:
+            self.notify()
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         """The notification condition holds: give the event, or let it wait for more (moderation)."""
         if self._count > 1 and self._period and self.producer - self._armed_from < self._count:
             if self._timer is None or not self._timer.active:
@@ -354,7 +380,7 @@ class Cq(HcaObject):
         cqc.cq_max_count = self._count
         cqc.consumer_counter = self.consumer & _INDEX
         cqc.producer_counter = self.producer & _INDEX
-        cqc.last_solicit_index = self._last_solicited & _INDEX if self._last_solicited >= 0 else 0
+        cqc.last_solicit_index = self.last_solicited & _INDEX if self.last_solicited >= 0 else 0
         cqc.last_notified_index = self._notified & _INDEX
         return bytes(cqc)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from mmap import mmap
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from softhca.bus import DmaSpace
     from softhca.prm.layout import Layout
 
+Store = memoryview | mmap
+"""Memory for `struct` and single bytes, see :class:`softhca.bus.Mapping`."""
 ADAPTER_PAGE = 12
 """log2 of the page that log_page_size of a queue counts from."""
 MTT_BYTES = 8
