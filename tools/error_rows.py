@@ -140,12 +140,6 @@ def _atomic_length(scene: Scene) -> None:
     scene.atomic(pieces=2)
 
 
-@provokes("post-early", Setting(early=True))
-def _post_early(scene: Scene) -> None:
-    scene.receive()
-    scene.send()
-
-
 @provokes("post-late")
 def _post_late(scene: Scene) -> None:
     scene.to_error(near=True)

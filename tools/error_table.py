@@ -45,7 +45,6 @@ class Setting:
         service: RC, UC, UD or XRC.
         short_cq: the CQ of this side ("near" or "far") has room for two completions.
         pooled: the responder takes from an SRQ.
-        early: the requester is brought to RTR alone.
         without: what the responder's QP does not allow: "write", "read", "atomic".
         peer, lid: where the requester sends to, instead of to the responder.
         pkey_index: of the requester.
@@ -54,7 +53,6 @@ class Setting:
     service: str = "RC"
     short_cq: str = ""
     pooled: bool = False
-    early: bool = False
     without: str = ""
     peer: int = 0
     lid: int = 0

@@ -29,6 +29,14 @@ def test_the_usual_tools_run_and_payloads_are_right(tmp_path: Path) -> None:
     assert all(case["ok"] for case in answer["cases"])
 
 
+@pytest.mark.requirement("G3", "G4", "G5", "B11")
+def test_each_wrong_use_gives_what_the_error_table_says(tmp_path: Path) -> None:
+    done, answer = _run(tmp_path, "guest_errors.py")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert len(answer["rows"]) >= 70
+    assert not any(row["wrong"] for row in answer["rows"])
+
+
 def test_the_suite_is_counted_by_module(tmp_path: Path) -> None:
     done, answer = _run(tmp_path, "rdma_core_suite.py", "test_pd", "test_addr")
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -71,9 +71,10 @@ class Bed:
     Args:
         setting: what it is made of.
         completion_events: log2 of the EQEs of the EQ that both CQs report to.
+        early: the requester is brought to RTR alone.
     """
 
-    def __init__(self, setting: Setting = PLAIN, *, completion_events: int = 6) -> None:
+    def __init__(self, setting: Setting = PLAIN, *, completion_events: int = 6, early: bool = False) -> None:
         self.bench = bench = Bench()
         self.setting = setting
         announced = bench.eq(log_size=completion_events)
@@ -94,7 +95,7 @@ class Bed:
         self.expected: list[tuple[bool, bytes]] = []
         self.counted = self.counters()
         if setting.service != "UD":
-            self._connect()
+            self._connect(early=early)
 
     def _queues(self) -> tuple[Queue, Queue]:
         bench, service = self.bench, self.setting.service
@@ -112,7 +113,7 @@ class Bed:
             fields["srqn_rmpn_xrqn"] = self.pool.number
         return bench.qp(self.sent, **near), bench.qp(self.received, **fields)
 
-    def _connect(self) -> None:
+    def _connect(self, *, early: bool) -> None:
         """Without retries: what is not answered at once has failed."""
         bench, setting = self.bench, self.setting
         for queue, peer in ((self.right, self.left), (self.left, self.right)):
@@ -122,7 +123,7 @@ class Bed:
             bench.to_init(queue, **rights)
             near = queue is self.left
             bench.to_rtr(queue, (near and setting.peer) or peer.number, rlid=(near and setting.lid) or LID)
-            if not (near and setting.early):
+            if not (near and early):
                 bench.to_rts(queue, retry_count=0, rnr_retry=0)
         bench.run()
 

@@ -52,6 +52,13 @@ def _sq_record() -> Bed:
     return bed
 
 
+def _post_early() -> Bed:
+    bed = Bed(early=True)
+    bed.receive()
+    bed.send()
+    return bed
+
+
 def _umr_not_enabled() -> Bed:
     bed = Bed()
     bed.invalidate(bed.key(near=True, umr_en=0), near=True)
@@ -93,6 +100,7 @@ UNIT_ONLY: dict[str, Callable[[], Bed]] = {
     "lkey-too-deep": _lkey_too_deep,
     "wqe-unposted": _wqe_unposted,
     "sq-record": _sq_record,
+    "post-early": _post_early,
     "umr-not-enabled": _umr_not_enabled,
     "rkey-unmapped": _rkey_unmapped,
     "rq-record": _rq_record,
