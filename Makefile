@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: help run test check unit guest-test suite setup lab guest bench bench-memory docs clean
+.PHONY: help run test check unit guest-test suite smoke setup lab guest bench bench-memory docs clean
 
 help:
 	@echo "make run           bring the card up in process, move data over it, close it (the main job)"
@@ -13,6 +13,7 @@ help:
 	@echo "make unit          tests that need no guest"
 	@echo "make guest-test    tests that boot a guest with the unmodified Linux driver"
 	@echo "make suite         rdma-core's own tests in a guest, module by module (up to 25 minutes)"
+	@echo "make smoke         perftest, pingpongs and diagnostics in a guest, all transports (some minutes)"
 	@echo "make guest         a shell in a guest with the card"
 	@echo "make bench         speed, against targets        make bench-memory   memory, against targets"
 	@echo "make docs          write the generated documents anew"
@@ -50,6 +51,9 @@ test: check unit guest-test
 
 suite: lab
 	$(BIN)/python tools/rdma_core_suite.py
+
+smoke: lab
+	$(BIN)/python tools/guest_smoke.py
 
 guest: lab
 	@$(BIN)/softhca guest
