@@ -84,6 +84,11 @@ def test_a_local_error_stops_the_send_queue_alone(pair: Pair, opcode: WqeOpcode,
     pair.left.post(opcode, remote(pair.target.iova, pair.rkey), data(pair.lkey ^ 1, pair.source.iova, 8))
     assert pair.sent.error().syndrome == syndrome
     assert pair.bench.state(pair.left) == QpState.SQER
+    pair.left.receive((pair.lkey, pair.source.iova, 4))
+    pair.right.post(WqeOpcode.SEND, inline(b"take"))
+    assert bytes(pair.source.view[:4]) == b"take", "it receives all the same"
+    assert pair.sent.good(CqeOpcode.RESP_SEND)
+    assert pair.sent.good(CqeOpcode.REQ)
     pair.bench.call(Opcode.SQERR2RTS_QP, qpn=pair.left.number, qpc={})
     pair.left.post(WqeOpcode.NOP)
     assert pair.sent.good(CqeOpcode.REQ)

@@ -65,7 +65,7 @@ SEND_INLINE: dict[int, int] = {
 """cs_req: the same for what a requester reads."""
 MOST_PUSHED = 256
 """WQEs of a QP that are kept from BlueFlame; further ones are read from the queue."""
-RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD))
+RECEIVING = frozenset((QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQER))
 """States in which requests of the peer are taken."""
 UNLIMITED_RETRIES = 7
 """rnr_retry of this value never ends."""
