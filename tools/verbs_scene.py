@@ -387,7 +387,7 @@ class VerbsScene:
 
     def _completions(self, side: str) -> list[str]:
         """What the CQ of a side holds; the vendor's part as a number."""
-        found = []
+        found: list[str] = []
         while True:
             count, entries = self._cqs[side].poll(16)
             if not count:
