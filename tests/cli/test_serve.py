@@ -25,7 +25,7 @@ class Summarized(Card):
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> Summarized:
     card = Summarized(Engine())
-    monkeypatch.setattr(module, "build_device", lambda profile: card)
+    monkeypatch.setattr(module, "build_cards", lambda profile, count: [card])
     return card
 
 

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from softhca.cli import guest as cli
-from softhca.guest.run import Options
-from softhca.guest.verdict import Outcome
+from softhca.guest.options import Options
+from softhca.guest.verdict import Outcome, Verdict
 
 
 class _Runs:
@@ -17,11 +17,15 @@ class _Runs:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Options, str, int, str | None]] = []
-        self.outcome = Outcome(status=0)
+        self.guests: list[int | None] = []
+        self.outcomes = [Outcome(status=0)]
 
-    def run(self, options: Options, profile: str, count: int, control: Path | None, script: str | None) -> Outcome:
+    def run(
+        self, options: Options, profile: str, guests: int | None, count: int, control: Path | None, script: str | None
+    ) -> Verdict:
         self.calls.append((options, profile, count, script))
-        return self.outcome
+        self.guests.append(guests)
+        return Verdict(self.outcomes)
 
 
 @pytest.fixture
@@ -61,7 +65,8 @@ def test_options(runs: _Runs) -> None:
     words = (
         "--profile p --devices 3 --kernel newest --packages a,b --packages c --memory 2048 --boot --mirror http://m "
     )
-    words += "--timeout 9 --keep k --copy-in x --copy-in y --copy-out g:h:i --no-modules --allow-kernel driver -- true"
+    words += "--timeout 9 --grace 8 --keep k --copy-in x --copy-in y --copy-out g:h:i --no-modules "
+    words += "--allow-kernel driver -- true"
     assert _call(*words.split()).exit_code == 0
     options, profile, count, _ = runs.calls[0]
     assert (profile, count) == ("p", 3)
@@ -72,6 +77,7 @@ def test_options(runs: _Runs) -> None:
         boot=True,
         mirror="http://m",
         timeout=9.0,
+        grace=8.0,
         keep=Path("k"),
         copy_in=[Path("x"), Path("y")],
         copy_out=[("g", Path("h:i"))],
@@ -81,16 +87,45 @@ def test_options(runs: _Runs) -> None:
 
 
 def test_the_exit_status_and_the_verdict(runs: _Runs, tmp_path: Path) -> None:
-    runs.outcome = Outcome(status=3)
+    runs.outcomes[0] = Outcome(status=3)
     assert _call("--json", str(tmp_path / "v"), "--", "x").exit_code == 3
     assert json.loads((tmp_path / "v").read_text())["verdict"] == "command"
 
 
 def test_a_lab_failure_says_why(runs: _Runs) -> None:
-    runs.outcome = Outcome(lab_error="QEMU is ill")
+    runs.outcomes[0] = Outcome(lab_error="QEMU is ill")
     done = _call("--", "x")
     assert done.exit_code == 125
     assert "the lab failed: QEMU is ill" in done.output
+
+
+def test_several_guests(runs: _Runs) -> None:
+    assert _call("--guests", "3", "--devices", "2", "--", "true").exit_code == 0
+    assert (runs.guests, runs.calls[0][2]) == ([3], 2)
+
+
+def test_each_guest_that_failed_is_named(runs: _Runs) -> None:
+    stopped = Outcome(stopped="ended 30 s after guest 1 has failed with status 3")
+    runs.outcomes = [stopped, Outcome(status=3), Outcome(status=0)]
+    done = _call("--guests", "3", "--", "x")
+    assert done.exit_code == 3
+    assert "guest 0: ended 30 s after guest 1 has failed with status 3" in done.output
+    assert "guest 1: the command's exit status was 3" in done.output
+    assert "guest 2" not in done.output
+
+
+def test_a_reason_that_all_guests_share_is_told_once(runs: _Runs) -> None:
+    runs.outcomes = [Outcome(lab_error="no network") for _ in range(3)]
+    done = _call("--guests", "3", "--", "x")
+    assert done.exit_code == 125
+    assert done.output.count("no network") == 1
+
+
+def test_a_shell_is_for_one_guest(runs: _Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_script", lambda words: None)
+    done = _call("--guests", "2")
+    assert (done.exit_code, runs.calls) == (2, [])
+    assert "a shell is for one guest" in done.output
 
 
 @pytest.mark.parametrize(
@@ -100,6 +135,9 @@ def test_a_lab_failure_says_why(runs: _Runs) -> None:
         (["--"], "a command has to follow"),
         (["build", "--", "x"], "takes no command"),
         (["--devices", "17", "--", "x"], "17"),
+        (["--guests", "17", "--", "x"], "17"),
+        (["--guests", "0", "--", "x"], "0 is not in"),
+        (["--grace", "0", "--", "x"], "not a number above 0"),
         (["--copy-out", "only", "--", "x"], "GUESTFILE:HOSTFILE"),
         (["--timeout", "nan", "--", "x"], "not a number above 0"),
         (["--timeout", "0", "--", "x"], "not a number above 0"),

@@ -8,7 +8,8 @@ from softhca.bus.engine import Engine
 from softhca.guest import lab
 from softhca.guest.cache import Cache
 from softhca.guest.errors import LabError
-from softhca.guest.run import MAX_DEVICES, Options, Run, Served, Streams
+from softhca.guest.options import MAX_DEVICES, Options, Served, Streams
+from softhca.guest.run import Run
 from softhca.guest.verdict import Outcome
 from tests.guest.dummy import Dummy
 
@@ -16,8 +17,8 @@ from tests.guest.dummy import Dummy
 def _carry_out(tmp_path: Path, options: Options, devices: list[Served] | None = None) -> tuple[Outcome, list[str]]:
     said: list[str] = []
     streams = Streams(bytearray().extend, bytearray().extend)
-    outcome = Run(options, devices or [], streams, said.append, cache=Cache(tmp_path / "cache")).carry_out("true")
-    return outcome, said
+    run = Run(options, [devices or []], [streams], said.append, cache=Cache(tmp_path / "cache"))
+    return run.carry_out("true").guests[0], said
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,12 @@ import click
 from click.core import ParameterSource
 
 from softhca.cli import DEFAULT_PROFILE
+from softhca.cli.cards import build_cards
 
 if TYPE_CHECKING:
     from softhca.guest.cache import Cache
-    from softhca.guest.run import Options, Served
-    from softhca.guest.verdict import Outcome
+    from softhca.guest.options import Options, Served, Streams
+    from softhca.guest.verdict import Verdict
     from softhca.vfio_user import Loop
 
 _COMMAND = "softhca.guest.command"
@@ -96,7 +97,13 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
     metavar="NAME|FILE.toml",
     help="Which card to be (a name that does not exist lists all).",
 )
-@click.option("--devices", default=1, show_default=True, type=click.IntRange(0, 16), help="How many cards.")
+@click.option("--devices", default=1, show_default=True, type=click.IntRange(0, 16), help="How many cards a guest has.")
+@click.option(
+    "--guests",
+    type=click.IntRange(1, 16),
+    metavar="N",
+    help="How many guests, on one fabric; their lines are numbered.",
+)
 @_kernel
 @_packages
 @click.option("--memory", default=1024, show_default=True, type=click.IntRange(min=256), help="MiB of guest memory.")
@@ -104,6 +111,13 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
 @_mirror
 @click.option(
     "--timeout", default=300.0, show_default=True, callback=_seconds, help="Seconds that the command may take."
+)
+@click.option(
+    "--grace",
+    default=30.0,
+    show_default=True,
+    callback=_seconds,
+    help="Seconds that the other guests may go on when one has failed.",
 )
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Folder to copy the run's logs to.")
 @click.option(
@@ -123,7 +137,7 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
 @click.option("--control", type=click.Path(path_type=Path), help="Socket for questions during the run (lines of JSON).")
 @click.pass_context
 def guest(ctx: click.Context, /, **given: Any) -> None:
-    """Run a command in a Linux guest that has the card, or without a command a shell.
+    """Run a command in a Linux guest that has the card, or in several; without a command a shell.
 
     The first run builds the lab from the distribution's packages, as an ordinary user, into your cache. The command
     starts when mlx5_core has bound and mlx5_ib, ib_uverbs and ib_umad are loaded; files of --copy-in lie in its working
@@ -135,9 +149,15 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
     softhca guest -- 'dmesg | grep mlx5'
     softhca guest --copy-in test.sh -- bash test.sh
     softhca guest --kernel ./bzImage:/tmp/out/lib/modules/6.17.0 -- ibv_devices
+    softhca guest --guests 2 -- 'softhca-barrier; echo I am guest $GUEST of $GUESTS'
+
+    With --guests N the command runs in N guests at the same time. Their cards reach each other; GUEST has the guest's
+    number, from 0. softhca-barrier [-t SECONDS] [NAME] waits in a guest until all others have called it too, and fails
+    when one of them has ended. Each line of output begins with [number]; --copy-out adds .number to the file.
 
     The exit status is the command's, or 126 if the guest's kernel complained, 124 if the command took too long, 125 if
-    the lab itself failed. --json tells these apart for certain.
+    the lab itself failed; of several guests that of the first with the gravest failure. --json tells these apart for
+    certain.
     """  # noqa: D301
     if ctx.invoked_subcommand is not None:
         _refuse_options_before(ctx, ctx.invoked_subcommand)
@@ -145,7 +165,7 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
     verdict_file: Path | None = given["json_file"]
     if verdict_file is not None and not verdict_file.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {verdict_file.absolute().parent}", param_hint="--json")
-    from softhca.guest.run import Options
+    from softhca.guest.options import Options
     from softhca.guest.verdict import EXIT_LAB
 
     options = Options(
@@ -155,21 +175,28 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
         boot=given["boot"],
         mirror=given["mirror"],
         timeout=given["timeout"],
+        grace=given["grace"],
         keep=given["keep"],
         copy_in=list(given["copy_in"]),
         copy_out=given["copy_out"],
         load_modules=not given["no_modules"],
         allow_kernel=list(given["allow_kernel"]),
     )
-    outcome = _run(options, given["profile"], given["devices"], given["control"], _script(ctx.meta.get(_COMMAND)))
-    _explain(outcome)
+    script = _script(ctx.meta.get(_COMMAND))
+    guests: int | None = given["guests"]
+    if script is None and guests is not None and guests > 1:
+        raise click.UsageError(
+            "a shell is for one guest: give the guests a command after --, or on standard input", ctx
+        )
+    verdict = _run(options, given["profile"], guests, given["devices"], given["control"], script)
+    _explain(verdict)
     if verdict_file is not None:
         try:
-            verdict_file.write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
+            verdict_file.write_text(json.dumps(verdict.as_json(), indent=1) + "\n")
         except OSError as error:
-            click.echo(f"softhca guest: the verdict {outcome.verdict!r} cannot be written: {error}", err=True)
+            click.echo(f"softhca guest: the verdict {verdict.verdict!r} cannot be written: {error}", err=True)
             sys.exit(EXIT_LAB)
-    sys.exit(outcome.exit)
+    sys.exit(verdict.exit)
 
 
 def _refuse_options_before(ctx: click.Context, name: str) -> None:
@@ -190,40 +217,50 @@ def _script(words: list[str] | None) -> str | None:
     return None if sys.stdin.isatty() else sys.stdin.read()
 
 
-def _run(options: Options, profile: str, count: int, control: Path | None, command: str | None) -> Outcome:
+def _run(
+    options: Options, profile: str, guests: int | None, count: int, control: Path | None, command: str | None
+) -> Verdict:
+    """Carry out a run of guests with `count` devices each; None guests: one, whose lines are not numbered."""
     from softhca.guest.progress import to_stderr
-    from softhca.guest.run import Run, Streams
+    from softhca.guest.run import Run
     from softhca.vfio_user import Loop
 
-    with closing(Loop()) as loop:
-        devices = _devices(profile, count)
-        with _questions(loop, control, devices):
-            streams = Streams(_writer(sys.stdout.buffer), _writer(sys.stderr.buffer))
-            return Run(options, devices, streams, to_stderr, loop=loop).carry_out(command)
+    with closing(Loop()) as loop, ExitStack() as stack:
+        devices = _devices(profile, guests or 1, count)
+        stack.enter_context(_questions(loop, control, [served for own in devices for served in own]))
+        streams = [stack.enter_context(_streams(None if guests is None else number)) for number in range(guests or 1)]
+        return Run(options, devices, streams, to_stderr, loop=loop).carry_out(command)
 
 
-def _devices(profile: str, count: int) -> list[Served]:
-    """Cards of one fabric: they share an engine.
+@contextmanager
+def _streams(number: int | None) -> Iterator[Streams]:
+    """This process's standard output and error, for a guest; a number stands before each of its lines."""
+    from softhca.guest.options import Streams
+    from softhca.guest.streams import Prefixed
+
+    output, error = _writer(sys.stdout.buffer), _writer(sys.stderr.buffer)
+    if number is None:
+        yield Streams(output, error)
+        return
+    both = [Prefixed(sink, b"[%d] " % number) for sink in (output, error)]
+    yield Streams(*both)
+    for prefixed in both:
+        with suppress(BrokenPipeError):
+            prefixed.flush()
+
+
+def _devices(profile: str, guests: int, count: int) -> list[list[Served]]:
+    """Cards of one fabric: `count` for each guest.
 
     Raises:
         click.BadParameter: there is no such profile.
     """
     if count == 0:
-        return []
-    from softhca.bus import Engine
-    from softhca.guest.run import Served
-    from softhca.hca.device import Hca
-    from softhca.hca.fabric import Fabric
-    from softhca.hca.profile import load_profile
+        return [[] for _ in range(guests)]
+    from softhca.guest.options import Served
 
-    engine = Engine()
-    try:
-        model = load_profile(profile)
-        fabric = Fabric()
-        cards = [Hca(engine, model.numbered(index), fabric=fabric) for index in range(count)]
-    except (ValueError, FileNotFoundError) as error:
-        raise click.BadParameter(str(error), param_hint="--profile") from error
-    return [Served(card, card.summary) for card in cards]
+    cards = [Served(card, card.summary) for card in build_cards(profile, guests * count)]
+    return [cards[first : first + count] for first in range(0, len(cards), count)]
 
 
 @contextmanager
@@ -251,14 +288,21 @@ def _writer(stream: Any) -> Any:
     return write
 
 
-def _explain(outcome: Outcome) -> None:
+def _explain(verdict: Verdict) -> None:
     """Say on standard error why a run did not go well, unless the command's own output says it."""
-    for complaint in outcome.complaints:
-        click.echo(f"softhca guest: kernel complaint ({complaint.kind}): {complaint.line}", err=True)
-    if outcome.lab_error is not None:
-        click.echo(f"softhca guest: the lab failed: {outcome.lab_error}", err=True)
-    elif outcome.timed_out:
-        click.echo("softhca guest: the command took too long", err=True)
+    reasons = {outcome.reason for outcome in verdict.guests}
+    common = reasons.pop() if len(reasons) == 1 else None
+    several = len(verdict.guests) > 1
+    for number, outcome in enumerate(verdict.guests):
+        name = f"softhca guest: guest {number}" if several else "softhca guest"
+        for complaint in outcome.complaints:
+            click.echo(f"{name}: kernel complaint ({complaint.kind}): {complaint.line}", err=True)
+        if outcome.reason is not None and (common is None or not several):
+            click.echo(f"{name}: {outcome.reason}", err=True)
+        elif several and outcome.verdict == "command":
+            click.echo(f"{name}: the command's exit status was {outcome.exit}", err=True)
+    if common is not None and several:
+        click.echo(f"softhca guest: {common}", err=True)
 
 
 @contextmanager

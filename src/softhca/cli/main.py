@@ -12,7 +12,8 @@ from softhca import __version__
 SUMMARIES = {
     "run": "Bring a card up in this process, move data over it, close it: the whole story in a minute.",
     "serve": "Serve one card to any virtual machine monitor (vfio-user).",
-    "guest": "Run a command in a Linux guest that has the card and the unmodified mlx5 driver.",
+    "fabric": "Serve several cards of one subnet, each for a virtual machine of its own.",
+    "guest": "Run a command in Linux guests that have the card and the unmodified mlx5 driver.",
     "layout": "Show the bits of a structure of the programmer's reference; decode a dump with it.",
 }
 """Sub-command -> its line in the help. The object `name` of module `softhca.cli.name` is the command."""

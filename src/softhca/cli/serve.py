@@ -6,7 +6,7 @@ import json
 import shlex
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import click
 
 from softhca.cli import DEFAULT_PROFILE
+from softhca.cli.cards import build_cards
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
-    from softhca.vfio_user import Loop
+    from softhca.vfio_user import Loop, Server
 
 _STOP = (signal.SIGINT, signal.SIGTERM)
 
@@ -30,22 +31,6 @@ def qemu_arguments(path: Path) -> list[str]:
         *("-object", "memory-backend-memfd,id=mem,size=1G,share=on"),
         *("-device", json.dumps(device, separators=(",", ":"))),
     ]
-
-
-def build_device(profile: str) -> Hca:
-    """A device of the named profile, with an engine on the real clock.
-
-    Raises:
-        click.BadParameter: there is no such profile.
-    """
-    from softhca.bus import Engine
-    from softhca.hca.device import Hca
-    from softhca.hca.profile import load_profile
-
-    try:
-        return Hca(Engine(), load_profile(profile))
-    except (ValueError, FileNotFoundError) as error:
-        raise click.BadParameter(str(error), param_hint="--profile") from error
 
 
 @contextmanager
@@ -72,18 +57,64 @@ def _drain(reader: socket.socket) -> None:
     reader.recv(64)
 
 
-@click.command()
-@click.option(
-    "--socket", "path", required=True, type=click.Path(path_type=Path), help="UNIX socket to listen on; it is created."
-)
-@click.option(
+profile_option = click.option(
     "--profile",
     default=DEFAULT_PROFILE,
     show_default=True,
     metavar="NAME|FILE.toml",
     help="Which card to be (a name that does not exist lists all).",
 )
-@click.option("--control", type=click.Path(path_type=Path), help="Second socket: questions, answers in lines of JSON.")
+control_option = click.option(
+    "--control", type=click.Path(path_type=Path), help="One more socket: questions, answers in lines of JSON."
+)
+
+
+def serve_cards(cards: list[Hca], paths: list[Path], control: Path | None, tell: Callable[[], None]) -> None:
+    """Serve each card at its socket until SIGINT or SIGTERM.
+
+    Args:
+        cards: they share an engine.
+        paths: their sockets.
+        control: socket for questions; `summary` tells of all cards.
+        tell: called when all listen.
+
+    Raises:
+        click.ClickException: a socket cannot be.
+    """
+    from softhca.vfio_user import Loop, Server
+    from softhca.vfio_user.control import Control
+
+    with ExitStack() as stack:
+        loop = stack.enter_context(closing(Loop()))
+        stopped = stack.enter_context(stop_signals(loop))
+        try:
+            servers = [
+                stack.enter_context(closing(Server(loop, card, path))) for card, path in zip(cards, paths, strict=True)
+            ]
+            if control is not None:
+                questions = stack.enter_context(closing(Control(loop, control)))
+                summaries = [(server, card) for server, card in zip(servers, cards, strict=True)]
+                questions.register("summary", lambda _: _summary(summaries))
+        except (OSError, ValueError) as error:
+            raise click.ClickException(str(error)) from error
+        tell()
+        while not stopped:
+            loop.run_once()
+    click.echo("Stopped.", err=True)
+
+
+def _summary(parts: list[tuple[Server, Hca]]) -> dict[str, object]:
+    """Of one card the socket's and the card's; of several a list of these."""
+    every: list[dict[str, object]] = [{**server.summary(), "device": card.summary()} for server, card in parts]
+    return every[0] if len(every) == 1 else {"devices": every}
+
+
+@click.command()
+@click.option(
+    "--socket", "path", required=True, type=click.Path(path_type=Path), help="UNIX socket to listen on; it is created."
+)
+@profile_option
+@control_option
 def serve(path: Path, profile: str, control: Path | None) -> None:
     """Serve one card to a virtual machine monitor, over the vfio-user protocol.
 
@@ -93,22 +124,11 @@ def serve(path: Path, profile: str, control: Path | None) -> None:
     \b
     softhca serve --socket /tmp/hca.sock --control /tmp/hca.ctl
     echo '{"id": 1, "method": "summary"}' | socat - UNIX-CONNECT:/tmp/hca.ctl
-    """  # noqa: D301
-    from softhca.vfio_user import Loop, Server
-    from softhca.vfio_user.control import Control
 
-    device = build_device(profile)
-    with ExitStack() as stack:
-        loop = stack.enter_context(closing(Loop()))
-        stopped = stack.enter_context(stop_signals(loop))
-        try:
-            server = stack.enter_context(closing(Server(loop, device, path)))
-            if control is not None:
-                questions = stack.enter_context(closing(Control(loop, control)))
-                questions.register("summary", lambda _: {**server.summary(), "device": device.summary()})
-        except (OSError, ValueError) as error:
-            raise click.ClickException(str(error)) from error
+    For several cards that reach each other, see softhca fabric.
+    """  # noqa: D301
+
+    def tell() -> None:
         click.echo(f"{profile} listens at {path}. Start QEMU with:\n\n  {shlex.join(qemu_arguments(path))}\n")
-        while not stopped:
-            loop.run_once()
-    click.echo("Stopped.", err=True)
+
+    serve_cards(build_cards(profile, 1), [path], control, tell)

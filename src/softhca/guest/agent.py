@@ -94,6 +94,53 @@ class Stream:
             del self._channel.received[:count]
 
 
+class Job:
+    """A script that runs in a guest.
+
+    Args:
+        machine: the guest.
+        log: takes the kernel's messages meanwhile.
+        token: marks the end of the streams and of the kernel's messages.
+        output: takes what the script prints on standard output, as it comes.
+        error: takes what it prints on standard error.
+
+    Attributes:
+        status: its exit status, None as long as the guest has not told it.
+    """
+
+    def __init__(self, machine: Machine, log: KernelLog, token: str, output: Sink, error: Sink) -> None:
+        self.status: int | None = None
+        self._machine = machine
+        self._log = log
+        self._token = token
+        self._streams = [
+            Stream(machine.channels["output"], output, token),
+            Stream(machine.channels["error"], error, token),
+        ]
+
+    def poll(self) -> bool:
+        """Pass on what came; whether all has come: status, output and the kernel's messages up to the script's end."""
+        self.drain()
+        if self.status is None:
+            line = self._machine.channels["control"].take_line()
+            if line is not None:
+                self.status = int(line.split()[1])
+        return self.status is not None and all(s.ended for s in self._streams) and self._token in self._log.marks
+
+    def drain(self) -> None:
+        """Pass on what came of output and the kernel's messages."""
+        _take_log(self._machine, self._log)
+        for stream in self._streams:
+            if not stream.ended:
+                stream.poll()
+
+
+def _take_log(machine: Machine, log: KernelLog) -> None:
+    channel = machine.channels["kernel"]
+    while (line := channel.take_line()) is not None:
+        log.feed(line)
+
+
 class Agent:
     """The agent of one machine."""
 
@@ -109,13 +156,25 @@ class Agent:
         """
         return self._answer("ready", timeout, "the guest to boot")[0]
 
-    def run(self, script: str, output: Sink, error: Sink, timeout: float, what: str = "the command") -> int:
-        """Run a bash script in the working folder and return its exit status.
+    def begin(self, script: str, output: Sink, error: Sink) -> Job:
+        """Let a bash script start in the working folder; whoever holds the job polls it.
 
         Args:
             script: what `bash -c` runs; its standard input is empty.
             output: takes what it prints on standard output, as it comes.
             error: takes what it prints on standard error.
+        """
+        token = secrets.token_hex(16)
+        self._send("run", _word(script), token)
+        return Job(self._machine, self.log, token, output, error)
+
+    def run(self, script: str, output: Sink, error: Sink, timeout: float, what: str = "the command") -> int:
+        """Run a bash script to its end and return its exit status.
+
+        Args:
+            script: see :meth:`begin`.
+            output: see there.
+            error: see there.
             timeout: seconds.
             what: what is waited for, for the message.
 
@@ -123,37 +182,17 @@ class Agent:
             LabTimeout: it took longer.
             MachineGone: the guest ended.
         """
-        token = secrets.token_hex(16)
-        streams = [Stream(self._machine.channels["output"], output, token)]
-        streams.append(Stream(self._machine.channels["error"], error, token))
-        self._send("run", _word(script), token)
-        status: list[str] = []
-
-        def done() -> bool:
-            self.poll_log()
-            for stream in streams:
-                if not stream.ended:
-                    stream.poll()
-            if not status:
-                line = self._machine.channels["control"].take_line()
-                if line is not None:
-                    status.extend(line.split())
-            return bool(status) and all(s.ended for s in streams) and token in self.log.marks
-
+        job = self.begin(script, output, error)
         try:
-            self._machine.pump(done, timeout, what)
+            self._machine.pump(job.poll, timeout, what)
         finally:
-            for stream in streams:
-                if not stream.ended:
-                    stream.poll()
-            self.poll_log()
-        return int(status[1])
+            job.drain()
+        assert job.status is not None
+        return job.status
 
     def poll_log(self) -> None:
         """Take the kernel's messages that came."""
-        channel = self._machine.channels["kernel"]
-        while (line := channel.take_line()) is not None:
-            self.log.feed(line)
+        _take_log(self._machine, self.log)
 
     def put(self, name: str, data: bytes, mode: int, timeout: float = 120) -> None:
         """Write a file in the working folder.
@@ -182,6 +221,16 @@ class Agent:
         """Set the guest's clock (seconds since 1970)."""
         self._send("clock", str(seconds))
         self._answer("done", 30, "the guest to set its clock")
+
+    def set_variable(self, assignment: str) -> None:
+        """Put ``NAME=value`` into the environment of what runs from now on.
+
+        Raises:
+            LabError: the guest refuses it.
+        """
+        self._send("export", _word(assignment))
+        if self._answer("done", 30, "the guest to set a variable") != ["0"]:
+            raise LabError(f"the guest could not set {assignment}")
 
     def start_shell(self, rows: int, columns: int, terminal: str) -> None:
         """Start an interactive shell on the `shell` channel; what is sent there from now on reaches it."""

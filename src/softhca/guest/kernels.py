@@ -177,7 +177,8 @@ def _prepare(work: Path, image: Path, folder: Path, programs: Programs, progress
 def guest_programs() -> dict[str, str]:
     """The scripts of ours that run in a guest: name in the first root -> text."""
     data = files("softhca.guest").joinpath("data")
-    return {name: data.joinpath(file).read_text() for name, file in (("init", "first.sh"), ("agent", "agent.sh"))}
+    programs = {"init": "first.sh", "agent": "agent.sh", "softhca-barrier": "barrier.sh"}
+    return {name: data.joinpath(file).read_text() for name, file in programs.items()}
 
 
 def _starting(folder: Path, programs: Programs) -> bytes:

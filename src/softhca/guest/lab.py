@@ -13,7 +13,7 @@ from softhca.guest.agent import Agent
 from softhca.guest.cache import Cache, key_of
 from softhca.guest.errors import LabError
 from softhca.guest.kernels import Kernel
-from softhca.guest.machine import Hardware, Image, Machine
+from softhca.guest.machine import PORTS, Hardware, Image, Machine
 from softhca.guest.programs import Programs
 from softhca.guest.progress import Progress, step
 from softhca.vfio_user.loop import Loop
@@ -93,7 +93,7 @@ def snapshot(cache: Cache, parts: Parts, hardware: Hardware, progress: Progress)
             machine.close()
             shutil.rmtree(logs)
 
-    key = key_of("snapshot", _RECIPE, parts.key, hardware.arguments(), PREPARE, processor())
+    key = key_of("snapshot", _RECIPE, parts.key, hardware.arguments(), PORTS, PREPARE, processor())
     return Snapshot(cache.obtain("snapshot", key, make))
 
 

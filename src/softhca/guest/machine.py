@@ -20,8 +20,8 @@ DEFAULT_MEMORY = 1024
 """MiB."""
 DEFAULT_SLOTS = 4
 """Root ports that devices are plugged into."""
-PORTS = ("control", "input", "output", "error", "kernel")
-"""Names of the serial ports between the agent and this process."""
+PORTS = ("control", "input", "output", "error", "kernel", "barrier")
+"""Names of the serial ports between this process and the agent, and softhca-barrier."""
 _COMMAND_LINE = (
     "console=ttyS0 quiet loglevel=5 panic=-1 rodata=off cryptomgr.notests mitigations=off nokaslr "
     "printk.devkmsg=on log_buf_len=4M watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 tsc=reliable"

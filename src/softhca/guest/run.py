@@ -1,33 +1,25 @@
-"""One run: a guest is started with served devices, carries out a command, and is judged."""
+"""One run: guests are started with served devices, carry out a command, and are judged."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import stat
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from softhca.bus import Device
 from softhca.guest import complaints, lab
-from softhca.guest.accelerator import accelerator
-from softhca.guest.agent import Agent, Sink
+from softhca.guest.barrier import MAX_LINE, Barrier
 from softhca.guest.cache import Cache
 from softhca.guest.errors import LabError, LabTimeout
-from softhca.guest.kernels import DISTRIBUTED
-from softhca.guest.machine import DEFAULT_MEMORY, DEFAULT_SLOTS, Hardware, Image, Machine, MachineGone
+from softhca.guest.guest import WAIT_FOR_DEVICES, Guest
+from softhca.guest.options import MAX_DEVICES, MAX_GUESTS, Options, Served, Streams
 from softhca.guest.progress import Progress
-from softhca.guest.terminal import interactive_shell
-from softhca.guest.verdict import Outcome
+from softhca.guest.streams import Kept
+from softhca.guest.verdict import Verdict
 from softhca.vfio_user.loop import Loop
-from softhca.vfio_user.server import Server
 
-MAX_DEVICES = 16
 _NOBODY_READS = 128 + 13
 """Exit status of a run whose output nobody takes any more: as of a program that SIGPIPE ended."""
 _DRIVER = "mlx5_core"
@@ -42,79 +34,20 @@ done
 echo "{_DRIVER} has bound to ${{#bound[@]}} of $DEVICES devices" >&2
 exit 1
 """
-_WAIT_FOR_DEVICES = """
-for round in $(seq 200); do
-    count=0
-    for path in /sys/bus/pci/devices/*; do
-        case ${path##*/} in 0000:00:*) ;; *) count=$((count + 1)) ;; esac
-    done
-    [ $count -ge $DEVICES ] && exit 0
-    sleep 0.05
-done
-echo "the guest sees $count of $DEVICES devices" >&2
-exit 1
-"""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A device that a guest gets.
-
-    Attributes:
-        device: what is served.
-        summary: says what became of it, as JSON.
-    """
-
-    device: Device
-    summary: Callable[[], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a run is to be.
-
-    Attributes:
-        kernel: `stable`, `newest` or `VMLINUZ:MODULES_DIR`.
-        packages: more packages for the image.
-        memory: MiB.
-        boot: boot really, even if a saved state would do.
-        mirror: URI of a package mirror; None takes the host's.
-        timeout: seconds that the command may take.
-        keep: folder that the logs are copied to.
-        copy_in: files for the command's working folder.
-        copy_out: (file in the guest, file here).
-        load_modules: whether the driver is loaded before the command starts.
-        allow_kernel: complaints that do not fail the run, see :func:`complaints.find`.
-    """
-
-    kernel: str = "stable"
-    packages: list[str] = field(default_factory=list)
-    memory: int = DEFAULT_MEMORY
-    boot: bool = False
-    mirror: str | None = None
-    timeout: float = 300.0
-    keep: Path | None = None
-    copy_in: list[Path] = field(default_factory=list)
-    copy_out: list[tuple[str, Path]] = field(default_factory=list)
-    load_modules: bool = True
-    allow_kernel: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Streams:
-    """Where a command's output goes."""
-
-    output: Sink
-    error: Sink
+_LONGEST_WAIT = 0.5
+"""Seconds between two looks at whether a virtual machine still runs."""
 
 
 class Run:
-    """One run of a guest.
+    """One run of guests.
+
+    The guests are started one after the other, then all load the driver at the same time and carry out the command at
+    the same time.
 
     Args:
         options: how it is to be.
-        devices: what the guest gets, at most 16.
-        streams: where the command's output goes.
+        devices: what each guest gets; one entry a guest.
+        streams: where each guest's output goes.
         progress: told about what takes long, and about what goes another way than expected.
         cache: the lab's; by default the user's.
         loop: serves the devices; by default one of its own.
@@ -123,211 +56,199 @@ class Run:
     def __init__(
         self,
         options: Options,
-        devices: list[Served],
-        streams: Streams,
+        devices: list[list[Served]],
+        streams: list[Streams],
         progress: Progress,
         cache: Cache | None = None,
         loop: Loop | None = None,
     ) -> None:
         self._options = options
-        self._devices = devices
-        self._streams = streams
         self._progress = progress
         self._cache = cache
         self._loop = loop if loop is not None else Loop()
         self._folder = Path(tempfile.mkdtemp(prefix="softhca-"))
-        self._servers: list[Server] = []
-        self._machine: Machine | None = None
-        self._agent: Agent | None = None
-        self._outcome = Outcome()
+        self._guests = [self._guest(number, served, len(devices)) for number, served in enumerate(devices)]
+        self._outputs = [(Kept(one.output), Kept(one.error)) for one in streams]
+        self._barrier = Barrier(len(devices), self._answer_barrier)
+        self._end_of_commands = 0.0
+        self._why_earlier: str | None = None
 
-    def carry_out(self, command: str | None) -> Outcome:
-        """Start the guest, run the bash script `command` (None: an interactive shell), judge, end the guest."""
-        outcome = self._outcome
+    def _guest(self, number: int, devices: list[Served], count: int) -> Guest:
+        if count == 1:
+            return Guest(number, self._options, devices, self._folder, self._loop, self._progress)
+        folder = self._folder / f"guest{number}"
+        folder.mkdir()
+        tell = self._progress
+        return Guest(number, self._options, devices, folder, self._loop, lambda text: tell(f"guest {number}: {text}"))
+
+    def carry_out(self, command: str | None) -> Verdict:
+        """Start the guests, run the bash script `command` in each, judge, end the guests.
+
+        Without a command the one guest there is runs an interactive shell.
+        """
+        verdict = Verdict([guest.outcome for guest in self._guests])
         try:
             self._check_options()
-            self._start()
-            self._ready_devices()
-            self._copy_in()
-            self._command(command)
-            if not outcome.timed_out:
-                self._copy_out()
-        except MachineGone as error:
-            self._read_last_lines()
-            if not self._complaints():
-                outcome.lab_error = str(error)
+            self._carry_out(command)
         except BrokenPipeError:
-            outcome.status = _NOBODY_READS
+            for outcome in verdict.guests:
+                outcome.status = _NOBODY_READS
         except (LabError, OSError, ValueError) as error:
-            outcome.lab_error = f"{error}"
+            self._fail_all(f"{error}")
         except Exception:  # noqa: BLE001 - a defect in a device or in the lab ends the run, and the verdict shows it whole
-            outcome.lab_error = traceback.format_exc()
+            self._fail_all(traceback.format_exc())
         finally:
-            outcome.complaints = self._complaints()
-            outcome.devices = [served.summary() for served in self._devices]
-            self._end()
-        return outcome
+            self._end(verdict)
+        return verdict
+
+    def _fail_all(self, why: str) -> None:
+        for guest in self._guests:
+            if not guest.failed:
+                guest.outcome.lab_error = why
 
     def _check_options(self) -> None:
-        if len(self._devices) > MAX_DEVICES:
-            raise LabError(f"{len(self._devices)} devices: at most {MAX_DEVICES}")
+        for guest in self._guests:
+            if len(guest.devices) > MAX_DEVICES:
+                raise LabError(f"{len(guest.devices)} devices: at most {MAX_DEVICES}")
+        if not 1 <= len(self._guests) <= MAX_GUESTS:
+            raise LabError(f"{len(self._guests)} guests: allowed are 1 to {MAX_GUESTS}")
         for path in self._options.copy_in:
             if not path.is_file():
                 raise LabError(f"--copy-in {path}: there is no such file")
         complaints.find([], self._options.allow_kernel)
 
-    def _serve(self) -> list[Path]:
-        paths = []
-        for number, served in enumerate(self._devices):
-            path = self._folder / f"device{number}.sock"
-            self._servers.append(Server(self._loop, served.device, path))
-            paths.append(path)
-        return paths
+    def _carry_out(self, command: str | None) -> None:
+        if not self._start() or not self._ready_devices():
+            return
+        if command is None:
+            (guest,) = self._guests
+            with guest.judged():
+                guest.outcome.status = guest.shell(self._hear_barrier)
+        else:
+            self._commands(command)
+        for guest in self._guests:
+            if guest.outcome.status is not None and not guest.failed:
+                with guest.judged():
+                    guest.copy_out(f".{guest.number}" if len(self._guests) > 1 else "")
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start all; whether all came up."""
         options = self._options
         cache = self._cache if self._cache is not None else Cache(progress=self._progress)
         parts = lab.obtain(cache, options.mirror, options.kernel, options.packages, self._progress)
-        sockets = self._serve()
-        slots = max(DEFAULT_SLOTS, len(sockets))
-        kind = accelerator()
-        try:
-            self._start_on(Hardware(kind, options.memory, slots), cache, parts, sockets)
-        except LabTimeout as error:
-            if kind == "tcg":
-                raise
-            self._progress(f"the guest does not start with {kind}, emulating instead: {error}")
-            self._drop_machine()
-            self._start_on(Hardware("tcg", options.memory, slots), cache, parts, sockets)
+        for guest in self._guests:
+            with guest.judged():
+                guest.start(cache, parts, len(self._guests))
+                guest.copy_in()
+            if guest.failed:
+                return False
+        return True
 
-    def _start_on(self, hardware: Hardware, cache: Cache, parts: lab.Parts, sockets: list[Path]) -> None:
-        reason = self._why_boot(hardware.slots)
-        if reason is None:
-            try:
-                self._restore(lab.snapshot(cache, parts, hardware, self._progress), parts, hardware, sockets)
-            except LabError as error:
-                self._progress(f"the start from the saved state failed, booting instead: {error}")
-                self._drop_machine()
-            else:
+    def _ready_devices(self) -> bool:
+        """Let all guests see their devices and load the driver; whether all could."""
+        if not self._together(WAIT_FOR_DEVICES, 30, "the guest to see its devices"):
+            return False
+        return not self._options.load_modules or self._together(_LOAD_DRIVER, 120, "the driver to bind")
+
+    def _together(self, script: str, timeout: float, what: str) -> bool:
+        """Run a script of our own in all guests that have devices, at the same time; whether all went well.
+
+        Args:
+            script: it finds the number of devices in $DEVICES.
+            timeout: seconds.
+            what: it waits for.
+        """
+        busy = [guest for guest in self._guests if guest.devices]
+        printed = {guest.number: bytearray() for guest in busy}
+        for guest in busy:
+            sink = printed[guest.number].extend
+            guest.begin(guest.helper(script, len(guest.devices)), sink, sink)
+        end = time.monotonic() + timeout
+        while busy:
+            for guest in list(busy):
+                with guest.judged():
+                    status = guest.poll(what)
+                    if status is not None:
+                        busy.remove(guest)
+                        guest.check_helper(what, status, printed[guest.number])
+                    elif time.monotonic() > end:
+                        raise LabTimeout(f"waited {timeout:.0f} s for {what}")
+                if guest.failed:
+                    return False
+            if busy:
+                self._loop.run(_LONGEST_WAIT)
+        return True
+
+    def _commands(self, command: str) -> None:
+        """Run the command in all guests at the same time, until all have ended or the time is over."""
+        for guest, (output, error) in zip(self._guests, self._outputs, strict=True):
+            guest.begin(command, output, error)
+        self._end_of_commands = time.monotonic() + self._options.timeout
+        busy = list(self._guests)
+        while True:
+            for guest in list(busy):
+                if self._has_ended(guest):
+                    busy.remove(guest)
+            self._hear_barrier()
+            if not busy:
                 return
-        else:
-            self._progress(f"booting ({reason})")
-        self._boot(parts, hardware, sockets)
+            left = self._end_of_commands - time.monotonic()
+            if left <= 0:
+                break
+            self._loop.run(min(left, _LONGEST_WAIT))
+        for guest in busy:
+            guest.outcome.waited = self._barrier.describe(guest.number)
+            guest.outcome.stopped = self._why_earlier
+            guest.outcome.timed_out = self._why_earlier is None
 
-    def _why_boot(self, slots: int) -> str | None:
-        """Why the saved state does not do for this run; None if it does."""
-        options = self._options
-        if options.boot:
-            return "--boot"
-        if options.kernel != "stable":
-            return "the saved state has the stable kernel"
-        if options.packages:
-            return "the saved state has no more packages"
-        if options.memory != DEFAULT_MEMORY:
-            return f"the saved state has {DEFAULT_MEMORY} MiB of memory"
-        if slots != DEFAULT_SLOTS:
-            return f"the saved state has {DEFAULT_SLOTS} slots"
-        return None
+    def _has_ended(self, guest: Guest) -> bool:
+        """Whether a guest's command has ended, well or not; after a failure the others have little time left."""
+        status: int | None = None
+        with guest.judged():
+            status = guest.poll("the command")
+        if guest.failed:
+            self._failed(guest, "has died")
+        elif status is not None:
+            guest.outcome.status = status
+            if status:
+                self._failed(guest, f"has failed with status {status}")
+            else:
+                self._barrier.ended(guest.number, "has ended with status 0")
+        return guest.failed or status is not None
 
-    def _restore(self, snapshot: lab.Snapshot, parts: lab.Parts, hardware: Hardware, sockets: list[Path]) -> None:
-        image = Image(parts.kernel, snapshot.initrd, parts.userland)
-        machine, agent = self._new_machine(parts, hardware, image)
-        machine.start(incoming=True)
-        machine.load(snapshot.state)
-        agent.set_clock(int(time.time()))
-        for count, path in enumerate(sockets, 1):
-            machine.plug(path)
-            self._helper(_WAIT_FOR_DEVICES, count, 30, "the guest to see its devices")  # in the order of their slots
+    def _failed(self, guest: Guest, how: str) -> None:
+        self._barrier.ended(guest.number, how)
+        grace = self._options.grace
+        if self._why_earlier is None and time.monotonic() + grace < self._end_of_commands:
+            self._end_of_commands = time.monotonic() + grace
+            self._why_earlier = f"ended {grace:g} s after guest {guest.number} {how}"
 
-    def _boot(self, parts: lab.Parts, hardware: Hardware, sockets: list[Path]) -> None:
-        initrd = self._folder / "initrd"
-        initrd.write_bytes(parts.kernel.initrd())
-        machine, agent = self._new_machine(parts, hardware, Image(parts.kernel, initrd, parts.userland))
-        machine.start(sockets)
-        own = self._options.kernel not in DISTRIBUTED
-        try:
-            agent.wait_ready(lab.BOOT_TIMEOUT_OF_OWN_KERNEL if own else lab.BOOT_TIMEOUT)
-        except LabError as error:
-            raise type(error)(f"{error}; {machine.console_tail()}") from error
-        lab.prepare(agent)
+    def _hear_barrier(self) -> None:
+        for guest in self._guests:
+            if guest.failed:
+                continue
+            channel = guest.barrier
+            while (line := channel.take_line()) is not None:
+                self._barrier.heard(guest.number, line)
+            if len(channel.received) > MAX_LINE:
+                channel.close()
 
-    def _new_machine(self, parts: lab.Parts, hardware: Hardware, image: Image) -> tuple[Machine, Agent]:
-        self._machine = Machine(self._loop, parts.programs, hardware, image, self._folder)
-        self._agent = Agent(self._machine)
-        return self._machine, self._agent
+    def _answer_barrier(self, number: int, line: str) -> None:
+        self._guests[number].barrier.send(line.encode() + b"\n")
 
-    def _drop_machine(self) -> None:
-        if self._machine is not None:
-            self._machine.close()
-        self._machine = self._agent = None
-
-    def _ready_devices(self) -> None:
-        if not self._devices:
-            return
-        count = len(self._devices)
-        self._helper(_WAIT_FOR_DEVICES, count, 30, "the guest to see its devices")
-        if self._options.load_modules:
-            self._helper(_LOAD_DRIVER, count, 120, "the driver to bind")
-
-    def _helper(self, script: str, devices: int, timeout: float, what: str) -> None:
-        """Run a script of our own in the guest, with a number of devices to expect; its failure is the lab's."""
-        printed = bytearray()
-        script = f"DEVICES={devices}\n{script}"
-        status = self._running_agent().run(script, printed.extend, printed.extend, timeout, what)
-        if status:
-            raise LabError(f"{what}: {printed.decode(errors='replace').strip() or f'status {status}'}")
-
-    def _copy_in(self) -> None:
-        for path in self._options.copy_in:
-            self._running_agent().put(path.name, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
-
-    def _copy_out(self) -> None:
-        for name, path in self._options.copy_out:
-            data = self._running_agent().get(name)
-            if data is None:
-                raise LabError(f"--copy-out {name}: the guest has no such file")
-            path.write_bytes(data)
-
-    def _command(self, command: str | None) -> None:
-        agent, outcome = self._running_agent(), self._outcome
-        if command is None:
-            assert self._machine is not None
-            outcome.status = interactive_shell(self._loop, self._machine, agent)
-            return
-        try:
-            outcome.status = agent.run(command, self._streams.output, self._streams.error, self._options.timeout)
-        except LabTimeout:
-            outcome.timed_out = True
-
-    def _running_agent(self) -> Agent:
-        if self._agent is None:
-            raise LabError("no guest runs")
-        return self._agent
-
-    def _complaints(self) -> list[complaints.Complaint]:
-        return complaints.find(self._agent.log.lines, self._options.allow_kernel) if self._agent is not None else []
-
-    def _read_last_lines(self) -> None:
-        """After the guest's end: what it could no longer send stands on its console."""
-        console = self._folder / "console.log"
-        if self._agent is not None and console.is_file():
-            known = self._agent.log.lines
-            last = known[-1].seconds if known else -1.0
-            known.extend(complaints.read_console(console.read_text(errors="replace"), last))
-
-    def _end(self) -> None:
-        if self._agent is not None:
-            lines = "".join(f"<{line.level}>{line}\n" for line in self._agent.log.lines)
-            (self._folder / "kernel.log").write_text(lines)
-        self._drop_machine()
-        for server in self._servers:
-            server.close()
-        (self._folder / "initrd").unlink(missing_ok=True)
-        (self._folder / "verdict.json").write_text(json.dumps(self._outcome.as_json(), indent=1) + "\n")
+    def _end(self, verdict: Verdict) -> None:
+        failed = next((guest for guest in self._guests if guest.failed), None)
+        for guest, (output, error) in zip(self._guests, self._outputs, strict=True):
+            outcome = guest.outcome
+            outcome.output, outcome.error = output.end, error.end
+            if failed is not None and outcome.verdict == "command" and outcome.status is None and not guest.failed:
+                outcome.stopped = f"guest {failed.number} failed before the command"
+            guest.judge()
+        started = [guest.end() for guest in self._guests]
+        (self._folder / "verdict.json").write_text(json.dumps(verdict.as_json(), indent=1) + "\n")
         if self._options.keep is not None:
             shutil.copytree(self._folder, self._options.keep, dirs_exist_ok=True)
-        started = (self._folder / "qemu.command").is_file()
-        if self._outcome.verdict in ("ok", "command") or self._options.keep is not None or not started:
+        if verdict.verdict in ("ok", "command") or self._options.keep is not None or not any(started):
             shutil.rmtree(self._folder)
         else:
             self._progress(f"logs are kept in {self._folder}")

@@ -7,7 +7,7 @@ import shutil
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from softhca.guest.agent import Agent
@@ -18,8 +18,14 @@ _FOREVER = 10.0 * 365 * 86400
 _END_OF_INPUT = b"\x04"
 
 
-def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
+def interactive_shell(loop: Loop, machine: Machine, agent: Agent, meanwhile: Callable[[], None]) -> int:
     """Run a shell until it ends, and return its exit status. Standard input is a terminal.
+
+    Args:
+        loop: moves the bytes.
+        machine: the guest.
+        agent: the guest's agent.
+        meanwhile: called whenever the guest sent something.
 
     Raises:
         MachineGone: the guest ended.
@@ -35,6 +41,7 @@ def interactive_shell(loop: Loop, machine: Machine, agent: Agent) -> int:
         channel.send(data or _END_OF_INPUT)
 
     def ended() -> bool:
+        meanwhile()
         if channel.received:
             _write_all(stdout, bytes(channel.received))
             channel.received.clear()

@@ -99,6 +99,7 @@ while :; do
         put) put "$a" "$b" "$c" ;;
         get) get "$a" ;;
         shell) shell "$a" "$b" "$c" ;;
+        export) export "$(word "$a")"; echo "done $?" >&3 ;;
         clock) date -s "@$a" >/dev/null; echo "done $?" >&3 ;;
         *) echo "done 127" >&3 ;;
     esac

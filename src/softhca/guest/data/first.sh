@@ -21,4 +21,6 @@ $bb mount --move /proc /mnt/root/proc
 $bb mount --move /sys /mnt/root/sys
 $bb mount -t tmpfs -o mode=755 run /mnt/root/run
 $bb cp /agent /mnt/root/run/agent
+$bb mkdir -p /mnt/root/usr/local/bin
+$bb cp /softhca-barrier /mnt/root/usr/local/bin/
 exec $bb switch_root /mnt/root /bin/bash /run/agent
