@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: help run test check unit guest-test suite smoke setup lab guest bench bench-memory docs clean
+.PHONY: help run test check unit guest-test suite smoke errors mixed setup lab guest bench bench-memory docs clean
 
 help:
 	@echo "make run           bring the card up in process, move data over it, close it (the main job)"
@@ -14,6 +14,8 @@ help:
 	@echo "make guest-test    tests that boot a guest with the unmodified Linux driver"
 	@echo "make suite         rdma-core's own tests in a guest, module by module (up to 25 minutes)"
 	@echo "make smoke         perftest, pingpongs and diagnostics in a guest, all transports (some minutes)"
+	@echo "make errors        each wrong use of the card from user space in a guest, against docs/conformance.md"
+	@echo "make mixed         4 processes, 64 queue pairs, 60 s, all data compared, the server's memory measured"
 	@echo "make guest         a shell in a guest with the card"
 	@echo "make bench         speed, against targets        make bench-memory   memory, against targets"
 	@echo "make docs          write the generated documents anew"
@@ -54,6 +56,12 @@ suite: lab
 
 smoke: lab
 	$(BIN)/python tools/guest_smoke.py
+
+errors: lab
+	$(BIN)/python tools/guest_errors.py
+
+mixed: lab
+	$(BIN)/python tools/guest_mixed.py
 
 guest: lab
 	@$(BIN)/softhca guest

@@ -37,6 +37,14 @@ def test_each_wrong_use_gives_what_the_error_table_says(tmp_path: Path) -> None:
     assert not any(row["wrong"] for row in answer["rows"])
 
 
+@pytest.mark.requirement("A2", "A7", "F1", "G5")
+def test_many_queue_pairs_of_several_processes_leave_nothing_behind(tmp_path: Path) -> None:
+    done, answer = _run(tmp_path, "guest_mixed.py", "--seconds", "10")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert sum(process["queue_pairs"] for process in answer["processes"]) == 64
+    assert not answer["wrong"]
+
+
 def test_the_suite_is_counted_by_module(tmp_path: Path) -> None:
     done, answer = _run(tmp_path, "rdma_core_suite.py", "test_pd", "test_addr")
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
