@@ -106,3 +106,15 @@ def test_summary_counts_commands_failures_objects_and_teardowns(host: RawHost) -
     host.hca.reset(Reset.COLD)
     assert host.hca.summary()["teardowns"] == [{"pages_outstanding": 1, "objects": 2}]
     assert host.hca.summary()["pages_outstanding"] == 0
+
+
+@pytest.mark.requirement("C11", "F6")
+def test_summary_counts_the_packets_of_the_cards_life(host: RawHost) -> None:
+    hca = host.hca
+    hca.port.traffic.sent.packets = 3
+    hca.port.traffic.multicast_received.packets = 1
+    hca.reset(Reset.FLR)
+    hca.port.traffic.sent.packets = 4
+    expected = {"sent": 7, "received": 0, "multicast_sent": 0, "multicast_received": 1}
+    assert hca.summary()["packets"] == expected
+    assert hca.summary()["lid"] == 1

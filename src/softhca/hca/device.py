@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from softhca.bus import Engine, Reset
@@ -104,6 +104,7 @@ class Hca(PciFunction):
         self._frequency = int(profile.capabilities["general"]["device_frequency_khz"])
         self._born = engine.clock.now()
         self.port = Port(profile)
+        self._packets = {flow.name: 0 for flow in fields(self.port.traffic)}
         self.segment = InitSegment(self)
         self.health = Health(engine.clock, self.segment.view.health_buffer)
         self.segment.use_health(self.health)
@@ -129,8 +130,7 @@ class Hca(PciFunction):
         self._msix[:] = bytes(len(self._msix))
         if kind is Reset.COLD:
             self._born = self.engine.clock.now()
-        self.port.reset()
-        self.fabric.forget(self)
+        self._reset_port()
         self._start()
 
     def _start(self) -> None:
@@ -150,6 +150,15 @@ class Hca(PciFunction):
         self.segment.reset(image)
         self.health.start((image.major & 0xFF) << 24 | (image.minor & 0xFF) << 16 | image.subminor, hardware)
         self.commands.start(image.log_size, image.log_stride)
+
+    def _reset_port(self) -> None:
+        self._packets = self.packets()
+        self.port.reset()
+        self.fabric.forget(self)
+
+    def packets(self) -> dict[str, int]:
+        """Packets of the card's life, resets or not: sent and received, those of multicast groups apart."""
+        return {name: count + getattr(self.port.traffic, name).packets for name, count in self._packets.items()}
 
     def note_teardown(self, teardown: Teardown) -> None:
         """Keep the record of a DISABLE_HCA; a guest that never stops closing fills no memory by it."""
@@ -190,8 +199,7 @@ class Hca(PciFunction):
         self._restarting = False
         if self.segment.nic_interface != SW_RESET:
             return  # another reset came first
-        self.port.reset()
-        self.fabric.forget(self)
+        self._reset_port()
         self._start()
         self.commands.stop()
         self.segment.show_interface(NicInterface.DISABLED)
@@ -247,7 +255,7 @@ class Hca(PciFunction):
         Returns:
             `profile`; `commands`, how many ended; `failed_commands`, by the opcode's name; `pages_outstanding`, pages
             that the device has now; `objects` alive now, by kind; `teardowns`, see
-            :class:`softhca.hca.lifecycle.Teardown`.
+            :class:`softhca.hca.lifecycle.Teardown`; `lid` of the port, 0 on Ethernet; `packets`, see :meth:`packets`.
         """
         return {
             "profile": self.profile.name,
@@ -256,4 +264,6 @@ class Hca(PciFunction):
             "pages_outstanding": len(self.function.icm.pages),
             "objects": self.function.objects(),
             "teardowns": [asdict(teardown) for teardown in self.teardowns],
+            "lid": self.port.lid,
+            "packets": self.packets(),
         }
