@@ -263,9 +263,10 @@ class Bench:
         length: int | None = None,
         pages: list[int] | None = None,
         key: int = 0x42,
+        pg_access: int = 0,
         **context: Any,
     ) -> int:
-        """An MTT key over a buffer; its lkey and rkey."""
+        """An MTT key over a buffer; its lkey and rkey. With pg_access the pages have their access bits."""
         pages = self.pages(memory) if pages is None else pages
         fields = {
             "access_mode_1_0": 1,
@@ -282,6 +283,7 @@ class Bench:
         reply = self.call(
             Opcode.CREATE_MKEY,
             memory_key_mkey_entry=fields,
+            pg_access=pg_access,
             translations_octword_actual_size=(len(pages) + 1) // 2,
             klm_pas_mtt=words,
         )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from softhca.hca.errors import CommandError
 from softhca.hca.memory import Pointer, views_of
 from softhca.hca.mkey import DUMP_FILL_MKEY, MAX_PIECES, NULL_MKEY, KeyUser, KeyViolation, Right
-from softhca.hca.translation import Entry, KeyTable
+from softhca.hca.translation import KeyTable
 from softhca.prm.mkey import AccessMode
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
@@ -21,6 +21,11 @@ from softhca.prm.syndromes.completion import VendorSyndrome
 from tests.hca.bench import Bench, Buffer
 
 PAGE = 4096
+
+
+def klm(length: int, key: int, address: int) -> bytes:
+    """An entry of an indirect key."""
+    return struct.pack(">IIQ", length, key, address)
 
 
 def indirect(bench: Bench, entries: list[tuple[int, int, int]], *, key: int = 0x21, **context: Any) -> int:
@@ -34,7 +39,7 @@ def indirect(bench: Bench, entries: list[tuple[int, int, int]], *, key: int = 0x
         "len": sum(entry[0] for entry in entries),
         "translations_octword_size": len(entries),
     } | context  # fmt: skip
-    raw = b"".join(struct.pack(">IIQ", *entry) for entry in entries)
+    raw = b"".join(klm(*entry) for entry in entries)
     reply = bench.call(
         Opcode.CREATE_MKEY,
         memory_key_mkey_entry=fields,
@@ -156,7 +161,7 @@ def test_a_key_that_refers_to_itself(bench: Bench) -> None:
 
 @pytest.mark.requirement("G4")
 def test_pieces_are_bounded(bench: Bench, memory: Buffer) -> None:
-    table = KeyTable([Entry(1, 5, 0)] * 100, None)
+    table = KeyTable(klm(1, 5, 0) * 100, None)
     with pytest.raises(KeyViolation) as caught:
         table.translate(0, 100, 99)
     assert caught.value.vendor is VendorSyndrome.KEY_TOO_SCATTERED
@@ -221,9 +226,9 @@ def test_icm_room_counts_entries_twice(bench: Bench) -> None:
 
 @given(data=st.data())
 def test_klm_agrees_with_byte_by_byte(data: st.DataObject) -> None:
-    entries = [Entry(data.draw(st.integers(0, 9)), index, data.draw(st.integers(0, 99))) for index in range(8)]
-    flat = [(entry.key, entry.address + at) for entry in entries for at in range(entry.length)]
+    entries = [(data.draw(st.integers(0, 9)), index, data.draw(st.integers(0, 99))) for index in range(8)]
+    flat = [(key, address + at) for size, key, address in entries for at in range(size)]
     offset = data.draw(st.integers(0, len(flat)))
     length = data.draw(st.integers(0, len(flat) - offset))
-    found = KeyTable(entries, None).translate(offset, length, 100)
+    found = KeyTable(b"".join(klm(*entry) for entry in entries), None).translate(offset, length, 100)
     assert [(key, address + at) for key, address, size in found for at in range(size)] == flat[offset : offset + length]

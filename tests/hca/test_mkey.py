@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softhca.hca.errors import CommandError, PagesLacking
+from softhca.hca.errors import CommandError, PageFault, PagesLacking
 from softhca.hca.mkey import KeyUser, KeyViolation, MKey, Right
 from softhca.prm.mkey import Mkc
 from softhca.prm.opcodes import Opcode
@@ -120,6 +121,57 @@ def test_query_gives_the_context() -> None:
     context = bench.call(Opcode.QUERY_MKEY, mkey_index=key >> 8).memory_key_mkey_entry
     assert (context.start_addr, context.len, context.pd, context.mkey_7_0) == (0x1234_5000, PAGE, bench.pd, 0x42)
     assert (context.lr, context.rw, context.free) == (1, 0, 0)
+
+
+def entries(bench: Bench, key: int, count: int, *, pg_access: int = 0) -> list[int]:
+    """The first translation entries of a key, as QUERY_MKEY shows them (64 bits each)."""
+    reply = bench.call(Opcode.QUERY_MKEY, mkey_index=key >> 8, pg_access=pg_access)
+    raw = bytes(reply.bsf0_klm0_pas_mtt0_1) + bytes(reply.bsf1_klm1_pas_mtt2_3) + bytes(reply.more)
+    return list(struct.unpack_from(f">{count}Q", raw))
+
+
+@pytest.mark.requirement("B1", "E6")
+def test_query_gives_the_pages() -> None:
+    bench = Bench()
+    memory = bench.memory(7 * PAGE)
+    pages = bench.pages(memory)
+    key = bench.mkey(memory, pages=pages[::-1])
+    assert entries(bench, key, 8) == [*pages[::-1], 0]
+    assert entries(bench, key, 8, pg_access=1) == [*(page | 3 for page in pages[::-1]), 0]
+    marked = [page | rights for page, rights in zip(pages, (3, 1, 0, 3, 3, 2, 3), strict=True)]
+    key = bench.mkey(memory, pages=marked, pg_access=1)
+    assert entries(bench, key, 7, pg_access=1) == marked
+    assert entries(bench, key, 7) == pages
+
+
+@pytest.mark.requirement("B1", "E6")
+def test_query_gives_the_ranges() -> None:
+    bench = Bench()
+    ranges = [0x10, 5, 0x1000, 0, 0x20, 6, 0x2000, 1, 0x30, 7, 0x3000, 2]
+    context = {"access_mode_1_0": 2, "lr": 1, "qpn": 0xFF_FFFF, "pd": bench.pd, "len": 0x60}
+    reply = bench.call(
+        Opcode.CREATE_MKEY, memory_key_mkey_entry=context, translations_octword_actual_size=3, klm_pas_mtt=ranges
+    )
+    raw = struct.pack(">6Q", *entries(bench, reply.mkey_index << 8, 6))
+    assert list(struct.unpack(">12I", raw)) == ranges
+
+
+@pytest.mark.requirement("G4")
+def test_pages_may_be_absent_or_for_reading_alone() -> None:
+    bench = Bench()
+    memory = bench.memory(3 * PAGE)
+    pages = [page | rights for page, rights in zip(bench.pages(memory), (3, 1, 0), strict=True)]
+    found = bench.fn.mkeys.find(bench.mkey(memory, pages=pages, pg_access=1) >> 8)
+    assert found is not None
+    user = KeyUser(bench.pd, 0x40)
+    for _ in range(3):  # entry by entry at first, merged later
+        assert sum(size for _, size in found.spans(memory.iova, 2 * PAGE, Right.LOCAL_READ, user)) == 2 * PAGE
+        for start, length, right in ((PAGE, 1, Right.LOCAL_WRITE), (PAGE, PAGE + 1, Right.LOCAL_READ)):
+            with pytest.raises(PageFault):
+                found.spans(memory.iova + start, length, right, user)
+        with pytest.raises(KeyViolation) as refusal:
+            found.spans(memory.iova, 3 * PAGE + 1, Right.LOCAL_READ, user)
+        assert not isinstance(refusal.value, PageFault)
 
 
 @pytest.mark.parametrize(

@@ -42,3 +42,10 @@ class KeyViolation(Exception):
     def __init__(self, vendor: VendorSyndrome) -> None:
         super().__init__(vendor.name)
         self.vendor = vendor
+
+
+class PageFault(KeyViolation):
+    """A page behind a key is not there, or not for writing: who waits for a fault to be resolved may try again."""
+
+    def __init__(self) -> None:
+        super().__init__(VendorSyndrome.KEY_NOT_PRESENT)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
-from softhca.hca.errors import CommandError
+from softhca.hca.errors import CommandError, PageFault
 from softhca.hca.errors import KeyViolation as KeyViolation
 from softhca.hca.objects import HcaObject
-from softhca.hca.translation import MTT_FLAGS, Entry, KeyTable, PageTable, Span
+from softhca.hca.translation import MTT_FLAGS, KeyTable, PageTable, Runs, Span
 from softhca.hca.wq import MTT_BYTES, PAS_OFFSET, page_list
-from softhca.prm.codec import codec
 from softhca.prm.mkey import (
     ANY_QP,
     AccessMode,
@@ -28,7 +28,6 @@ from softhca.prm.mkey import (
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import objects as syndromes
 from softhca.prm.syndromes.completion import VendorSyndrome
-from softhca.prm.wqe import Klm
 
 if TYPE_CHECKING:
     from softhca.hca.function import Function
@@ -37,7 +36,11 @@ ADDRESS_END = 1 << 64
 RESERVED_LKEY = 0x0000_0200
 """The reserved lkey: DMA addresses themselves, for QPs whose context has rlky set, and locally alone."""
 NULL_MKEY = 0x0000_0300
-"""The null mkey: reads give zeros and writes go nowhere; locally, and as an entry of an indirect key."""
+"""The null mkey: reads give zeros and writes go nowhere; locally, and as an entry of an indirect key.
+
+As an entry of a KSM, a device with on-demand paging faults at it: it stands for a part of an implicit region that is
+not there.
+"""
 DUMP_FILL_MKEY = 0x0000_0400
 """The dump-fill mkey: the same, for memory that an application does not want to name."""
 NOWHERE = -1
@@ -47,7 +50,6 @@ MAX_PIECES = 1 << 16
 """Ranges that one access to an indirect key may fall into, all levels together."""
 _MAX_KSM_ENTRIES = 1 << 22
 _OCTWORD = 16
-_KLM = codec(Klm, "bcount", "key", "va")
 
 
 class Right(IntEnum):
@@ -83,6 +85,7 @@ class MKey(HcaObject):
         pages: the translation entries that the range needs.
         room: bytes that it takes in ICM.
         capacity: translation entries that UMR may load.
+        marked: the entries tell which pages are there and may be written; else all are.
 
     Attributes:
         key: the variable byte, low byte of lkey and rkey.
@@ -94,11 +97,11 @@ class MKey(HcaObject):
 
     KIND = "MKey"
 
-    def __init__(self, context: Mkc, pages: array[int], room: int, capacity: int = 0) -> None:
+    def __init__(self, context: Mkc, pages: array[int], room: int, capacity: int = 0, *, marked: bool = False) -> None:
         super().__init__()
         self._room = room
         self.capacity = capacity
-        self.table: PageTable | KeyTable = PageTable(pages, context.log_page_size)
+        self.table: PageTable | KeyTable = PageTable(pages, context.log_page_size, marked=marked)
         self.change(context)
 
     def change(self, context: Mkc) -> None:
@@ -152,6 +155,19 @@ class MKey(HcaObject):
         assert isinstance(self.table, PageTable)
         return self.table.translate(offset + self._shift, length, write=right not in _READS)
 
+    def opened(self, right: int, user: KeyUser) -> tuple[int, int, int, Runs] | None:
+        """What the key opens for a user, when that is memory in runs: start, length, offset in the pages, the runs.
+
+        None when the key does not allow it, or knows no such thing: then :meth:`spans` tells.
+        """
+        if self.free or self.pd != user.pd or self.qpn not in (ANY_QP, user.qpn) or not self.rights & right:
+            return None
+        if self._physical:
+            return self._start, self._length, 0, (_FIRST, array("Q", [self._start]), None, 0, self._length)
+        assert isinstance(self.table, PageTable)
+        runs = self.table.runs()
+        return None if runs is None else (self._start, self._length, self._shift, runs)
+
     def _offset(self, address: int, length: int, right: Right, user: KeyUser) -> int:
         """Bytes from the key's start to `address`; ranges are checked by subtraction, so that no sum can wrap."""
         if self.free:
@@ -171,8 +187,19 @@ class MKey(HcaObject):
         """The MKey context as QUERY_MKEY shows it (B1)."""
         return self._context
 
+    def translations(self, *, flags: bool) -> bytes:
+        """The translation entries as QUERY_MKEY shows them, with or without what may be done with a page."""
+        assert isinstance(self.table, PageTable)
+        entries = self.table.entries[:]
+        if not flags:
+            entries = array("Q", (entry & ~MTT_FLAGS for entry in entries))
+        if sys.byteorder == "little":
+            entries.byteswap()
+        return entries.tobytes()
+
 
 _READS = (Right.LOCAL_READ, Right.REMOTE_READ)
+_FIRST = array("Q", [0])
 
 
 class IndirectMKey(MKey):
@@ -184,12 +211,12 @@ class IndirectMKey(MKey):
     Args:
         fn: whose keys they are.
         context: the MKey context.
-        entries: the ranges.
+        entries: the ranges, as a list of KLM.
         room: bytes that it takes in ICM.
         capacity: entries that UMR may load.
     """
 
-    def __init__(self, fn: Function, context: Mkc, entries: list[Entry], room: int, capacity: int) -> None:
+    def __init__(self, fn: Function, context: Mkc, entries: bytes, room: int, capacity: int) -> None:
         self._fn = fn
         super().__init__(context, array("Q"), room, capacity)
         entity = context.log_page_size if mode_of(context) is AccessMode.KSM else None
@@ -202,6 +229,9 @@ class IndirectMKey(MKey):
         if mode_of(context) is not AccessMode.KSM:
             self._shift = 0
 
+    def opened(self, right: int, user: KeyUser) -> None:
+        """None: each access follows the keys that this one refers to."""
+
     def spans(self, address: int, length: int, right: Right, user: KeyUser, depth: int = 0) -> list[Span]:
         """As the base's, through the keys that this one refers to."""
         offset = self._offset(address, length, right, user)
@@ -210,11 +240,19 @@ class IndirectMKey(MKey):
         assert isinstance(self.table, KeyTable)
         inner = Right.LOCAL_READ if right in _READS else Right.LOCAL_WRITE
         found: list[Span] = []
+        paging = self.table.equal and self._fn.caps.general.pg
         for key, start, size in self.table.translate(offset + self._shift, length, MAX_PIECES):
+            if key == NULL_MKEY and paging:
+                raise PageFault
             found += find_key(self._fn, key).spans(start, size, inner, user, depth + 1)
             if len(found) > MAX_PIECES:
                 raise KeyViolation(VendorSyndrome.KEY_TOO_SCATTERED)
         return found
+
+    def translations(self, *, flags: bool) -> bytes:
+        """The ranges, as they were given."""
+        assert isinstance(self.table, KeyTable)
+        return self.table.raw
 
 
 class VoidKey(MKey):
@@ -223,6 +261,9 @@ class VoidKey(MKey):
     def __init__(self, key: int) -> None:
         mkc = Mkc.new(lr=1, lw=1, length64=1, qpn=ANY_QP, mkey_7_0=key & 0xFF, log_page_size=MIN_LOG_PAGE)
         super().__init__(mkc, array("Q"), 0)
+
+    def opened(self, right: int, user: KeyUser) -> None:
+        """None: there is no memory."""
 
     def spans(self, address: int, length: int, right: Right, user: KeyUser, depth: int = 0) -> list[Span]:
         """No memory."""
@@ -273,11 +314,6 @@ def check_invalidation(fn: Function, user: KeyUser, rkey: int) -> MKey:
     return key
 
 
-def klm_entries(raw: bytes) -> list[Entry]:
-    """The entries of a KLM or KSM list (a multiple of 16 bytes)."""
-    return [Entry(length, key, address) for length, key, address in _KLM.iter_unpack(raw)]
-
-
 def _given(request: CreateMkeyIn, held: int) -> int:
     """Octwords of translation that the message says that it has."""
     given = request.translations_octword_actual_size
@@ -311,8 +347,6 @@ def _translation(request: CreateMkeyIn, context: Mkc) -> tuple[array[int], int]:
     for index, entry in enumerate(pages):
         if entry & (page - 1) & ~MTT_FLAGS:
             raise CommandError(syndromes.PAGE_MISALIGNED, f"MTT {index} {entry:#x}, page size {page:#x}")
-        if request.pg_access and entry & 0b11 != 0b11:
-            raise CommandError(syndromes.KEY_FEATURE_UNSUPPORTED, f"MTT {index}: access bits {entry & 0b11:#b} of 0b11")
     return pages, entries
 
 
@@ -329,7 +363,7 @@ def _indirect(fn: Function, request: CreateMkeyIn, context: Mkc) -> IndirectMKey
         _check_page_size(context)
     figures = fn.device.profile.icm
     room = figures.mkc + figures.mtt * 2 * entries
-    return IndirectMKey(fn, context, klm_entries(raw[: given * _OCTWORD]), room, entries)
+    return IndirectMKey(fn, context, raw[: given * _OCTWORD], room, entries)
 
 
 def _modes(fn: Function) -> list[AccessMode]:
@@ -345,7 +379,7 @@ def _modes(fn: Function) -> list[AccessMode]:
     Opcode.CREATE_MKEY,
     CreateMkeyIn,
     CreateMkeyOut,
-    partial="access modes PA, MTT, KLM and KSM; no UMEM, no signatures, no on-demand paging",
+    partial="access modes PA, MTT, KLM and KSM; no UMEM, no signatures",
 )
 def create_mkey(fn: Function, request: CreateMkeyIn, reply: CreateMkeyOut) -> None:
     """Make a key for a range of host memory."""
@@ -367,7 +401,8 @@ def create_mkey(fn: Function, request: CreateMkeyIn, reply: CreateMkeyOut) -> No
     else:
         pages, entries = (array("Q"), 0) if mode == AccessMode.PA else _translation(request, context)
         figures = fn.device.profile.icm
-        key = MKey(context, pages, figures.mkc + figures.mtt * entries, entries)
+        room = figures.mkc + figures.mtt * entries
+        key = MKey(context, pages, room, entries, marked=bool(request.pg_access))
     reply.mkey_index = fn.mkeys.add(key)
     key.refer(pd)
 
@@ -378,7 +413,15 @@ def destroy_mkey(fn: Function, request: DestroyMkeyIn, reply: DestroyMkeyOut) ->
     fn.mkeys.remove(request.mkey_index)
 
 
-@command(Opcode.QUERY_MKEY, QueryMkeyIn, QueryMkeyOut, partial="the translation entries read as zero")
+@command(Opcode.QUERY_MKEY, QueryMkeyIn, QueryMkeyOut)
 def query_mkey(fn: Function, request: QueryMkeyIn, reply: QueryMkeyOut) -> None:
-    """A snapshot of a key."""
-    reply.memory_key_mkey_entry.assign(fn.mkeys.get(request.mkey_index).context())
+    """A snapshot of a key, and of as many of its translation entries as the output has room for.
+
+    A page's entry shows what may be done with it when pg_access asks for that.
+    """
+    key = fn.mkeys.get(request.mkey_index)
+    reply.memory_key_mkey_entry.assign(key.context())
+    entries = key.translations(flags=bool(request.pg_access))
+    reply.bsf0_klm0_pas_mtt0_1.assign(entries[:16])
+    reply.bsf1_klm1_pas_mtt2_3.assign(entries[16:32])
+    reply.more.assign(entries[32 : 32 + len(reply.more)])

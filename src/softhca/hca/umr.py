@@ -13,7 +13,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from softhca.hca.errors import KeyViolation
+from softhca.hca.errors import KeyViolation, PageFault
 from softhca.hca.memory import Pointer, views_of
 from softhca.hca.mkey import (
     ADDRESS_END,
@@ -24,10 +24,9 @@ from softhca.hca.mkey import (
     MKey,
     Right,
     find_key,
-    klm_entries,
 )
 from softhca.hca.rc import RequestFailed
-from softhca.hca.translation import Entry, KeyTable, PageTable
+from softhca.hca.translation import KeyTable, PageTable, klm_entries
 from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeSyndrome
 from softhca.prm.mkey import ANY_QP, AccessMode, Mkc, MkeyMask
@@ -127,7 +126,7 @@ def carry_out(fn: Function, qp: Qp, key: int, body: bytes) -> int:
     entries = _entries(fn, target, wqe)
     context = _merged(fn, target, wqe)
     if not qp.context.fre and isinstance(target.table, KeyTable) and not context.free and entries:
-        _check_bind(fn, qp, context, entries)
+        _check_bind(fn, qp, context, wqe.raw)
     _apply(fn, target, wqe, entries, context)
     return 0
 
@@ -197,16 +196,16 @@ def _check_state(qp: Qp, target: MKey, wqe: UmrWqe) -> None:
         raise _refused(VendorSyndrome.UMR_KEY_BYTE)
 
 
-def _entries(fn: Function, target: MKey, wqe: UmrWqe) -> array[int] | list[Entry]:
+def _entries(fn: Function, target: MKey, wqe: UmrWqe) -> array[int] | bytes:
     """The list, decoded and checked for its room."""
     if not wqe.raw:
-        return []
+        return b""
     if target.mode is AccessMode.PA:
         raise _malformed(VendorSyndrome.UMR_LIST)
     if isinstance(target.table, KeyTable):
         if wqe.first + len(wqe.raw) // _OCTWORD > _room(target.capacity, 4):
             raise _malformed(VendorSyndrome.UMR_LIST)
-        return klm_entries(wqe.raw)
+        return wqe.raw
     if wqe.first * _MTTS_PER_OCTWORD + len(wqe.raw) // 8 > _room(target.capacity, 8):
         raise _malformed(VendorSyndrome.UMR_LIST)
     pages = array("Q")
@@ -247,23 +246,28 @@ def _merged(fn: Function, target: MKey, wqe: UmrWqe) -> Mkc:
     return context
 
 
-def _check_bind(fn: Function, qp: Qp, context: Mkc, entries: array[int] | list[Entry]) -> None:
-    """What a window gives away is the QP's own to give: keys of its PD, in range, writable when the window is."""
+def _check_bind(fn: Function, qp: Qp, context: Mkc, raw: bytes) -> None:
+    """What a window gives away is the QP's own to give: keys of its PD, in range, writable when the window is.
+
+    A page that is not there does not matter: whoever uses the window faults at it.
+    """
     rights = [Right.LOCAL_READ, *([Right.LOCAL_WRITE] if context.lw or context.rw or context.a else [])]
     left = len(rights) * MAX_PIECES
-    for entry in entries:
-        if not isinstance(entry, Entry) or not (entry.length or entry.key):
+    for length, key, address in klm_entries(raw):
+        if not (length or key):
             continue
         try:
             for right in rights:
-                left -= len(find_key(fn, entry.key).spans(entry.address, entry.length, right, qp.key_user, 1))
+                left -= len(find_key(fn, key).spans(address, length, right, qp.key_user, 1))
+        except PageFault:
+            left -= 1
         except KeyViolation as violation:
             raise _refused(VendorSyndrome.BIND_TARGET) from violation
         if left < 0:
             raise _refused(VendorSyndrome.KEY_TOO_SCATTERED)
 
 
-def _apply(fn: Function, target: MKey, wqe: UmrWqe, entries: array[int] | list[Entry], context: Mkc) -> None:
+def _apply(fn: Function, target: MKey, wqe: UmrWqe, entries: array[int] | bytes, context: Mkc) -> None:
     if context.pd != target.pd:
         pd = fn.pds.find(context.pd)
         target.release()
@@ -272,6 +276,6 @@ def _apply(fn: Function, target: MKey, wqe: UmrWqe, entries: array[int] | list[E
     keep = bool(wqe.flags & UmrFlag.TRANSLATION_OFFSET_EN)
     if isinstance(target.table, PageTable) and isinstance(entries, array):
         target.table.load(wqe.first * _MTTS_PER_OCTWORD, entries, keep=keep)
-    elif isinstance(target.table, KeyTable) and isinstance(entries, list) and entries:
+    elif isinstance(target.table, KeyTable) and isinstance(entries, bytes) and entries:
         target.table.load(wqe.first, entries, keep=keep)
     target.change(context)

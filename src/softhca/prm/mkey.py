@@ -126,11 +126,79 @@ class QueryMkeyIn(Layout, size=0x10):
     pg_access = bits(0x0C, 31)
 
 
-class QueryMkeyOut(Layout, size=0x130):
-    """QUERY_MKEY: output."""
+class QueryMkeyOut(Layout, size=0x130, manual="QUERY_MKEY"):
+    """QUERY_MKEY: output; the translation entries go on behind the first 32 bytes of them."""
 
     status = bits(0x00, 31, 24, CommandStatus)
     syndrome = bits(0x04, 31, 0)
     memory_key_mkey_entry = nested(0x10, Mkc)
     bsf0_klm0_pas_mtt0_1 = array(0x110, 16, 8)
     bsf1_klm1_pas_mtt2_3 = array(0x120, 16, 8)
+    more = array(0x130, None, 8)
+
+
+@unique
+class PageFaultSubtype(IntEnum):
+    """Page fault event, sub-type: what was to be done with the page."""
+
+    WQE = 0x0
+    RDMA = 0x1
+    MEMORY = 0x2
+
+
+@unique
+class PageFaultType(IntEnum):
+    """Page fault event of sub-type WQE, and PAGE_FAULT_RESUME page_fault_type: whose work request it is."""
+
+    RMP = 0x0
+    REQ_SEND_OR_WRITE = 0x1
+    RESP = 0x2
+    REQ_READ_OR_ATOMIC = 0x3
+
+
+@unique
+class PageFaultFlag(IntFlag):
+    """Page fault event of sub-type RDMA: bits of its type."""
+
+    REQUESTOR = 0x1
+    WRITE = 0x2
+    RDMA = 0x4
+
+
+class TransPageFaultInfo(Layout, size=0x8):
+    """A page fault of the transport scheme that is resolved."""
+
+    error = bits(0x00, 31)
+    page_fault_type = bits(0x00, 26, 24)
+    wq_number = bits(0x00, 23, 0)
+    fault_token = bits(0x04, 23, 0)
+
+
+class MemPageFaultInfo(Layout, size=0x8):
+    """A page fault of the memory scheme that is resolved."""
+
+    error = bits(0x00, 31)
+    fault_token_47_32 = bits(0x00, 15, 0)
+    fault_token_31_0 = bits(0x04, 31, 0)
+
+
+class PageFaultResumeInPageFaultInfoAuto(Layout, size=0x8):
+    """The page fault that is resolved, by scheme (a union)."""
+
+    trans_page_fault_info = nested(0x00, TransPageFaultInfo)
+    mem_page_fault_info = nested(0x00, MemPageFaultInfo)
+
+
+class PageFaultResumeIn(Layout, size=0x10):
+    """PAGE_FAULT_RESUME: input."""
+
+    opcode = bits(0x00, 31, 16, Opcode)
+    op_mod = bits(0x04, 15, 0)
+    page_fault_info = nested(0x08, PageFaultResumeInPageFaultInfoAuto)
+
+
+class PageFaultResumeOut(Layout, size=0x10):
+    """PAGE_FAULT_RESUME: output."""
+
+    status = bits(0x00, 31, 24, CommandStatus)
+    syndrome = bits(0x04, 31, 0)

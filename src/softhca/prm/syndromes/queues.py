@@ -69,3 +69,15 @@ SQ_STATE_INVALID = syndrome(
     "the send queue is in another state, or its state does not lead to the one wanted",
     "sq_state is the state now, state in the context the next: RST, RDY, ERR",
 )
+PAGE_FAULT_TOKEN = syndrome(
+    0xCA040040,
+    CommandStatus.BAD_RES_STATE,
+    "no page fault that waits has this token: it was resumed already, or its QP is gone",
+    "fault_token is that of the event; each is resumed once",
+)
+PAGE_FAULT_OTHER = syndrome(
+    0xCA040041,
+    CommandStatus.BAD_PARAM,
+    "the page fault of this token is of another queue or type",
+    "wq_number and page_fault_type are those of the event; for an RDMA fault wq_number is the token",
+)
