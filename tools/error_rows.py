@@ -115,6 +115,11 @@ def _opcode_uc(scene: Scene) -> None:
     scene.read()
 
 
+@provokes("opcode-uc-inval", UC)
+def _opcode_uc_inval(scene: Scene) -> None:
+    scene.send_invalidating(scene.rkey)
+
+
 @provokes("opcode-ud", UD)
 def _opcode_ud(scene: Scene) -> None:
     scene.write()
@@ -203,7 +208,9 @@ def _invalidate_region(scene: Scene) -> None:
 
 @provokes("invalidate-other-qp")
 def _invalidate_other_qp(scene: Scene) -> None:
-    scene.invalidate(scene.bind(scene.window(), scene.rkey, near=False), near=True)
+    window = scene.bind(scene.window(), scene.rkey, near=False)
+    scene.settle()
+    scene.invalidate(window, near=True)
 
 
 @provokes("umr-privilege")
@@ -276,6 +283,17 @@ def _rkey_no_atomic(scene: Scene) -> None:
 def _rkey_invalidated(scene: Scene) -> None:
     window = scene.bind(scene.window(), scene.rkey, near=False)
     scene.invalidate(window, near=False)
+    scene.settle()
+    scene.write(window)
+    scene.expect(near=False, begins=bytes(64))
+
+
+@provokes("rkey-under-window")
+def _rkey_under_window(scene: Scene) -> None:
+    region = scene.key(near=False)
+    window = scene.bind(scene.window(), region, near=False)
+    scene.settle()
+    scene.drop(region)
     scene.write(window)
     scene.expect(near=False, begins=bytes(64))
 
@@ -288,6 +306,11 @@ def _rkey_other_qp(scene: Scene) -> None:
 @provokes("rkey-free")
 def _rkey_free(scene: Scene) -> None:
     scene.write(scene.window())
+
+
+@provokes("rkey-empty")
+def _rkey_empty(scene: Scene) -> None:
+    scene.write(NO_KEY, 0)
 
 
 @provokes("rkey-imm")
@@ -360,6 +383,13 @@ def _receive_lkey(scene: Scene) -> None:
     scene.send()
 
 
+@provokes("receive-right")
+def _receive_right(scene: Scene) -> None:
+    scene.receive(scene.key(near=False, without="local write"))
+    scene.send()
+    scene.expect(near=False, begins=bytes(64))
+
+
 @provokes("receive-lkey-ud", UD)
 def _receive_lkey_ud(scene: Scene) -> None:
     scene.receive(scene.rkey ^ 1)
@@ -402,6 +432,18 @@ def _ud_pkey(scene: Scene) -> None:
 
 @provokes("ud-no-receive", UD)
 def _ud_no_receive(scene: Scene) -> None:
+    scene.send()
+
+
+@provokes("ud-number", Setting("UD", peer=NO_QP))
+def _ud_number(scene: Scene) -> None:
+    scene.receive()
+    scene.send()
+
+
+@provokes("ud-lid", Setting("UD", lid=NO_LID))
+def _ud_lid(scene: Scene) -> None:
+    scene.receive()
     scene.send()
 
 

@@ -128,6 +128,9 @@ class Scene(Protocol):
     def other_srq(self) -> int:
         """The number of an SRQ of another XRC domain."""
 
+    def settle(self) -> None:
+        """Wait until all that was posted is done: two queue pairs keep no order between them."""
+
     def fill(self, *, near: bool, byte: int) -> None:
         """Set all bytes of a memory."""
 

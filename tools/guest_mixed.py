@@ -25,6 +25,8 @@ _PERIOD = 0.25
 """Seconds between two looks at the memory."""
 _WARM = 10.0
 """Seconds after which the process must not grow."""
+_JUST_AFTER = 2.0
+"""Seconds that the first look takes in: garbage is collected now and then."""
 _ALLOWED = 1 << 20
 """Bytes by which the allocator may differ from one time to another."""
 _KIB = 1024
@@ -82,10 +84,12 @@ class Memory:
             self.samples.append(Sample(round(time.monotonic() - begin, 2), own, shared))
 
     def growth(self, warm: float) -> int:
-        """Bytes between the most of the first and of the last third of the time after warming up."""
-        late = [sample.own for sample in self.samples if sample.seconds >= warm]
-        third = len(late) // 3
-        return max(late[-third:]) - max(late[:third]) if third else 0
+        """Bytes between the most just after warming up and the most of the last third of the time since."""
+        late = [sample for sample in self.samples if sample.seconds >= warm]
+        if not late:
+            return 0
+        first = max(sample.own for sample in late if sample.seconds <= late[0].seconds + _JUST_AFTER)
+        return max(sample.own for sample in late[-(len(late) // 3 + 1) :]) - first
 
 
 def run(options: argparse.Namespace, verdict: Path) -> tuple[list[dict[str, Any]], Memory]:

@@ -167,6 +167,8 @@ class VerbsScene:
         self.srq: Any = None
         self._make_queues()
         self._pending: Any = None
+        self._found: dict[str, list[str]] = {"requester": [], "responder": [], "events": []}
+        self._changes = {"requester": 0, "responder": 0}
         self._expected: list[tuple[bool, bytes]] = []
         self._before = card.counters()
 
@@ -180,7 +182,7 @@ class VerbsScene:
             self.far = self._plain("far")
             self.near = self._with_raw() if service == "RC" else self._plain("near")
         if service == "UD":
-            self.ah = AH(self.pd, attr=AHAttr(dlid=self.card.lid, port_num=1))
+            self.ah = AH(self.pd, attr=AHAttr(dlid=self.setting.lid or self.card.lid, port_num=1))
             self._others.append(self.ah)
         for near in (False, True):
             self._connect(near=near)
@@ -281,12 +283,16 @@ class VerbsScene:
         rights = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_ATOMIC
         request = SendWR(opcode=e.IBV_WR_BIND_MW)
         request.set_bind_wr(self._windows[window], MWBindInfo(self._regions[region], start, length, rights))
-        self._queue(near).post_send(request)
+        self._change(request, near=near)
         key: int = request.rkey
         return key
 
     def invalidate(self, key: int, *, near: bool) -> None:
-        self._queue(near).post_send(SendWR(opcode=e.IBV_WR_LOCAL_INV, imm_data=key))
+        self._change(SendWR(opcode=e.IBV_WR_LOCAL_INV, imm_data=key), near=near)
+
+    def _change(self, request: Any, *, near: bool) -> None:
+        self._changes["requester" if near else "responder"] += 1
+        self._queue(near).post_send(request)
 
     # --- work requests ------------------------------------------------------------------------------------------------
 
@@ -306,7 +312,7 @@ class VerbsScene:
         pieces = [self._piece(key, half), self._piece(key, length - half)] if half else [self._piece(key, length)]
         request = self._request(e.IBV_WR_SEND, *pieces)
         if self.setting.service == "UD":
-            request.set_wr_ud(self.ah, self.far.qp_num, QKEY ^ wrong_qkey)
+            request.set_wr_ud(self.ah, self.setting.peer or self.far.qp_num, QKEY ^ wrong_qkey)
         elif self.setting.service == "XRC":
             request.set_qp_type_xrc(srqn)
         if not ring:
@@ -377,6 +383,13 @@ class VerbsScene:
         number: int = pool.get_srq_num()
         return number
 
+    def settle(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while any(len(self._found[side]) < count for side, count in self._changes.items()):
+            if time.monotonic() > end:
+                raise TimeoutError("binding and invalidation have not ended")
+            self._poll()
+
     def fill(self, *, near: bool, byte: int) -> None:
         self._memories[near][:SIZE] = bytes([byte]) * SIZE
 
@@ -385,16 +398,12 @@ class VerbsScene:
 
     # --- what became of it --------------------------------------------------------------------------------------------
 
-    def _completions(self, side: str) -> list[str]:
-        """What the CQ of a side holds; the vendor's part as a number."""
-        found: list[str] = []
-        while True:
-            count, entries = self._cqs[side].poll(16)
-            if not count:
-                return found
-            for entry in entries:
+    def _poll(self) -> None:
+        """Take what the CQs hold; the vendor's part stays a number."""
+        for name, cq in (("requester", self._cqs["near"]), ("responder", self._cqs["far"])):
+            for entry in cq.poll(16)[1]:
                 status = STATUSES.get(entry.status, str(entry.status))
-                found.append(status if status == "SUCCESS" else f"{status} {entry.vendor_err:#04x}")
+                self._found[name].append(status if status == "SUCCESS" else f"{status} {entry.vendor_err:#04x}")
 
     def _event(self, seconds: float) -> list[str]:
         found = self.card.event(seconds)
@@ -414,12 +423,11 @@ class VerbsScene:
 
     def outcome(self, row: Row) -> dict[str, Any]:
         """Wait for what the row says, and for what it does not say; what there was, as a row."""
-        found: dict[str, list[str]] = {"requester": [], "responder": [], "events": []}
+        found = self._found
         end = time.monotonic() + PATIENCE
         calm = None
         while time.monotonic() < (calm or end):
-            found["requester"] += self._completions("near")
-            found["responder"] += self._completions("far")
+            self._poll()
             found["events"] += self._event(0.002)
             if calm is None and all(len(found[name]) >= len(getattr(row, name)) for name in found):
                 calm = time.monotonic() + CALM

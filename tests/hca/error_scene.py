@@ -176,7 +176,8 @@ class Bed:
     ) -> None:
         head = b""
         if self.setting.service == "UD":
-            head = av(self.right.number, qkey=QKEY ^ wrong_qkey)
+            where = self.setting.peer or self.right.number
+            head = av(where, lid=self.setting.lid or LID, qkey=QKEY ^ wrong_qkey)
         elif self.setting.service == "XRC":
             head = struct.pack(">I12x", srqn)
         self.left.post(WqeOpcode.SEND, head, data(self._own(key), self.source, length), ring=ring)
@@ -192,7 +193,8 @@ class Bed:
 
     def write(self, key: int | None = None, length: int = 64, *, immediate: bool = False) -> None:
         opcode = WqeOpcode.RDMA_WRITE_IMM if immediate else WqeOpcode.RDMA_WRITE
-        self.left.post(opcode, self._there(key), data(self.lkey, self.source, length))
+        pieces = [data(self.lkey, self.source, length)] if length else []
+        self.left.post(opcode, self._there(key), *pieces)
 
     def read(self, key: int | None = None, into: int | None = None) -> None:
         self.left.post(WqeOpcode.RDMA_READ, self._there(key), data(self._own(into), self.source, 64))
@@ -230,6 +232,9 @@ class Bed:
     def other_srq(self) -> int:
         xrcd = self.bench.call(Opcode.ALLOC_XRCD).xrcd
         return xrc_pool(self.bench, xrcd, self.bench.pd, self.received).number
+
+    def settle(self) -> None:
+        self.bench.run()
 
     def fill(self, *, near: bool, byte: int) -> None:
         self.memories[near].view[:] = bytes([byte]) * SIZE
