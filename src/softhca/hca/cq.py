@@ -173,10 +173,13 @@ class Cq(HcaObject):
 
         Returns:
             How many there may be; the memory, where in it the first one goes (bytes), each further one behind it; the
-            owner bit of all. None may be written so when the CQ is collapsed, compressed, full, or in error.
+            owner bit of all. None may be written so when the CQ is collapsed, compressed, full or in error, or an event
+            of it is moderated.
         """
         size = self._size
         if self.status is not CqStatus.OK or self._compressor is not None or self.stride != Cqe64.SIZE:
+            return _NO_ROOM
+        if self._count > 1 and self._period and self.state is not CqState.FIRED:
             return _NO_ROOM
         left = size if self._overrun_ignored else size - self.producer + self.consumer
         try:
@@ -188,7 +191,8 @@ class Cq(HcaObject):
         entries = self._entries
         if left <= 0 or not self._slots or not entries.find(self._fn.dma, slot):
             return _NO_ROOM
-        left = min(left, entries.end - slot)
+        if left > entries.end - slot:
+            left = entries.end - slot
         return left, entries.mapping.store, entries.base + slot * Cqe64.SIZE, self.producer >> self._log_size & 1
 
     def fail(
@@ -258,7 +262,7 @@ class Cq(HcaObject):
             self.last_solicited = self.producer
         self.producer += count
         if self.state is _ARMED or (self.state is _SOLICITED and solicited):
-            self.notify()
+            self._notify()
         return True
 
     def resize(self, context: Cqc, buffer: QueueBuffer) -> None:
@@ -332,15 +336,21 @@ class Cq(HcaObject):
         self._armed_sn = sn
         self.state = _SOLICITED if only_solicited else _ARMED
         if (self.last_solicited if only_solicited else self.producer - 1) >= unannounced:
-            self.notify()
+            self._notify()
 
-    def notify(self) -> None:
+    def _notify(self) -> None:
         """The notification condition holds: give the event, or let it wait for more (moderation)."""
         if self._count > 1 and self._period and self.producer - self._armed_from < self._count:
             if self._timer is None or not self._timer.active:
                 self._timer = self._fn.device.engine.after(self._period * 1000, self._fire)
             return
         self._fire()
+
+    def announce(self, producer: int) -> None:
+        """Give the event that the CQE before index `producer` has raised; CQEs behind it may be written already."""
+        if self.state is not CqState.FIRED:
+            self._fire()
+            self._notified = producer
 
     def _fire(self) -> None:
         if self._timer is not None:

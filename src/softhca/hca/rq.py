@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,16 @@ from softhca.prm.wqe import INVALID_LKEY, SEGMENT, WqeDataSeg
 if TYPE_CHECKING:
     from softhca.hca.qp_context import Qp
     from softhca.hca.srq import ReceivePool
+    from softhca.hca.wq import Store
 
 DATA = codec(WqeDataSeg, 0x00, "lkey", "addr")
 """A data segment by pointer: first word, key, address."""
 COUNT = WqeDataSeg.FIELDS["byte_count"].mask
 WHOLE = 1 << 31
 """What a byte count of zero in a pointer segment means."""
+Plain = tuple["Store", Sequence[int], Sequence[int]]
+"""WQEs that may be read where they are: the memory, their indices, and the places of their data segments."""
+NO_WQES: Plain = (memoryview(b""), (), ())
 _INDEX = 0xFFFF
 
 
@@ -86,6 +91,28 @@ def peek(qp: Qp, pool: ReceivePool | None) -> ReceiveWqe | None:
     except DmaFault as fault:
         raise QueueBroken(f"QP {qp.number:#x}: receive WQE {qp.rq_head}") from fault
     return ReceiveWqe(qp.rq_head, scatter_list(wqe))
+
+
+def plain(qp: Qp, most: int) -> Plain:
+    """Receive WQEs of the QP's own queue that may be read where they are: at most `most`, from the next one on."""
+    try:
+        count = posted(qp) if qp.rq_size else 0
+    except QueueBroken:
+        return NO_WQES
+    head, size, stride = qp.rq_head, qp.rq_size, qp.rq_stride
+    slot = head & (size - 1)
+    wqes = qp.rq_wqes
+    if not count or not wqes.find(qp.fn.dma, slot):
+        return NO_WQES
+    count = min(most, count, wqes.end - slot, size - slot)
+    first = wqes.base + slot * stride
+    return wqes.mapping.store, range(head, head + count), range(first, first + count * stride, stride)
+
+
+def took(qp: Qp, count: int) -> None:
+    """Take `count` of the WQEs that :func:`plain` showed."""
+    qp.rq_head = (qp.rq_head + count) & _INDEX
+    qp.rq_available -= count
 
 
 def take(qp: Qp, pool: ReceivePool | None) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from softhca.bus import DmaFault, Iova
+from softhca.bus import DmaFault
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
-from softhca.hca.wq import QueueBuffer, doorbell_record, page_list
+from softhca.hca.rq import NO_WQES, Plain
+from softhca.hca.wq import QueueBuffer, Slots, Word, doorbell_record, page_list
+from softhca.prm.codec import codec
 from softhca.prm.events import EqeQpSrq, EventType
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 _MIN_STRIDE, _MAX_STRIDE = 5, 12
 """log2 of bytes: a next segment and a data segment at least."""
 _COUNTER = 0xFFFF
+_NEXT = codec(WqeSrqNextSeg, "next_wqe_index")
 VERSION_0_INDEX = 0xFF_FFFF
 """This user index asks for CQEs of version 0."""
 
@@ -107,9 +110,11 @@ class ReceivePool(HcaObject):
         self._room = figures.srqc + figures.mtt * buffer.page_count
         self._size = 1 << shape.log_size
         self._stride = 1 << shape.log_stride
-        self._record = Iova(shape.record)
+        self._record = Word(shape.record)
+        self._wqes = Slots(buffer, 0, self._stride, write=False)
         self._cyclic = shape.cyclic
         self._following = 0
+        self._walk = [0]
         self.pd = shape.pd
         self.lwm = shape.lwm
         self.head = 0
@@ -130,11 +135,10 @@ class ReceivePool(HcaObject):
         if self.failed:
             return 0
         try:
-            posted = int.from_bytes(self._fn.dma.read(self._record, 4), "big")
+            count = (self._record.read(self._fn.dma) - self.taken) & _COUNTER
         except DmaFault:
             self._fail()
             return 0
-        count = (posted - self.taken) & _COUNTER
         if count > self._size:
             self._fail()
             return 0
@@ -149,9 +153,39 @@ class ReceivePool(HcaObject):
         except DmaFault:
             self._fail()
             return None
-        following = self.head + 1 if self._cyclic else WqeSrqNextSeg(wqe).next_wqe_index
+        following: int = self.head + 1 if self._cyclic else _NEXT.unpack_from(wqe)[0]
         self._following = following & (self._size - 1)
         return self.head, wqe if self._cyclic else wqe[WqeSrqNextSeg.SIZE :]
+
+    def plain(self, most: int) -> Plain:
+        """At most `most` WQEs from the next one on, as :func:`softhca.hca.rq.plain` has them.
+
+        None when there is more to do than to take them: the pool is cyclic or broken, or would reach its limit.
+        """
+        fn, size, stride, wqes = self._fn, self._size, self._stride, self._wqes
+        self._walk = walk = [self.head]
+        try:
+            count = (self._record.read(fn.dma) - self.taken) & _COUNTER
+        except DmaFault:
+            return NO_WQES
+        if self.failed or self._cyclic or count > size:
+            return NO_WQES
+        places: list[int] = []
+        slot, store = self.head, NO_WQES[0]
+        for _ in range(min(most, count - self.lwm)):
+            if not wqes.find(fn.dma, slot) or (places and wqes.mapping.store is not store):
+                break
+            store = wqes.mapping.store
+            at = wqes.base + slot * stride
+            places.append(at + WqeSrqNextSeg.SIZE)
+            slot = _NEXT.unpack_from(store, at)[0] & (size - 1)
+            walk.append(slot)
+        return store, walk[:-1], places
+
+    def took(self, count: int) -> None:
+        """Take `count` of the WQEs that :meth:`plain` showed."""
+        self.head = self._walk[count]
+        self.taken = (self.taken + count) & _COUNTER
 
     def take(self) -> None:
         """Take the WQE that :meth:`peek` showed; give the limit event when too few are left."""

@@ -34,3 +34,15 @@ def codec(layout: type[Layout], *items: str | int, length: int | None = None) ->
     if end < at or end > layout.SIZE:
         raise LayoutError(f"{layout.NAME}: {end} bytes, but the last item ends at {at}")
     return Struct(f"{shape}{end - at}x")
+
+
+def joined(*parts: Struct, length: int) -> Struct:
+    """A struct for structures that follow each other, padded to `length` bytes.
+
+    Raises:
+        LayoutError: they are longer.
+    """
+    left = length - sum(part.size for part in parts)
+    if left < 0:
+        raise LayoutError(f"structures of {length - left} bytes in {length}")
+    return Struct(">" + "".join(part.format.removeprefix(">") for part in parts) + f"{left}x")

@@ -1,0 +1,129 @@
+"""Windows on memory behind keys: what the fast loop knows of the key that it used last (G4)."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from softhca.bus import DmaFault, Mapping
+
+if TYPE_CHECKING:
+    from softhca.hca.function import Function
+    from softhca.hca.mkey import KeyUser
+
+_NOWHERE = Mapping(0, memoryview(b""), False)
+CLOSED = -1
+"""No key has this number."""
+Pane = tuple[int, int, int, int, memoryview]
+"""Key; first HCA virtual address and the one behind the last; what to add to an address to have its place in the
+memory; that memory."""
+
+
+class Window:
+    """Finds memory that lies in one piece: behind a key, on the bus and in a mapping.
+
+    It lives for one drain: no command, no doorbell and no change of the DMA map comes between its uses.
+
+    Args:
+        fn: whose keys and memory.
+        right: what is to be done there, a :class:`softhca.hca.mkey.Right`.
+        user: on whose behalf.
+        write: it is to be written to.
+    """
+
+    __slots__ = (
+        "_delta",
+        "_dma",
+        "_end",
+        "_fn",
+        "_key",
+        "_length",
+        "_log_page",
+        "_mapping",
+        "_offsets",
+        "_right",
+        "_run_of",
+        "_runs",
+        "_start",
+        "_targets",
+        "_user",
+        "_write",
+    )
+
+    _delta: int
+    _end: int
+    _length: int
+    _log_page: int
+    _offsets: array[int]
+    _run_of: array[int] | None
+    _runs: int
+    _start: int
+    _targets: array[int]
+
+    def __init__(self, fn: Function, right: int, user: KeyUser, *, write: bool) -> None:
+        self._fn = fn
+        self._dma = fn.dma
+        self._right = right
+        self._user = user
+        self._write = write
+        self._key = CLOSED
+        self._mapping = _NOWHERE
+
+    def _open(self, key: int) -> bool:
+        """Look at another key, once: its rights cannot change while the window lives."""
+        self._key = CLOSED
+        found = self._fn.mkeys.find(key >> 8)
+        if found is None or found.key != key & 0xFF:
+            return False
+        opened = found.opened(self._right, self._user)
+        if opened is None:
+            return False
+        self._start, self._length, shift, runs = opened
+        self._offsets, self._targets, self._run_of, self._log_page, self._end = runs
+        self._runs = len(self._offsets)
+        self._delta = shift - self._start
+        self._key = key
+        return True
+
+    def find(self, key: int, address: int, length: int) -> Pane | None:
+        """The addresses around some, as far as they lie in one piece.
+
+        None when `length` bytes at `address` do not, or the key does not open them: the general path finds out.
+        """
+        if key != self._key and not self._open(key):
+            return None
+        start = self._start
+        if address < start or length > start + self._length - address:
+            return None
+        delta, offsets, end = self._delta, self._offsets, self._end
+        at = address + delta  # from the start of the key's pages
+        if length > end - at:
+            return None
+        run = 0
+        if self._runs > 1:
+            run = at >> self._log_page
+            if self._run_of is not None:
+                run = self._run_of[run]
+            if run + 1 < self._runs:
+                end = offsets[run + 1]
+                if length > end - at:
+                    return None
+        first = offsets[run]
+        lift = self._targets[run] - first  # from there to the IOVA
+        mapping = self._mapping
+        if at + lift < mapping.start or length > mapping.end - lift - at:
+            try:
+                mapping = self._mapping = self._dma.mapping(at + lift, length, write=self._write)
+            except DmaFault:
+                return None
+        low, high = mapping.start - lift, mapping.end - lift
+        low = (first if first > low else low) - delta
+        high = (end if end < high else high) - delta
+        last = start + self._length
+        return (
+            key,
+            low if low > start else start,
+            high if high < last else last,
+            lift + delta - mapping.start,
+            mapping.memory,
+        )
