@@ -17,7 +17,9 @@ NO_KEY = 0x77_7777_00
 NO_QP = 0x77_7777
 NO_SRQ = 0x12_3456
 NO_LID = 0x1234
-SEND, RDMA_WRITE, RDMA_READ, UMR, NO_OPCODE = 0x0A, 0x08, 0x10, 0x25, 0x3F
+IMPOSSIBLE = 0x1000
+"""More WQEs than any queue of a scene has."""
+NOP, SEND, RDMA_WRITE, RDMA_READ, UMR, NO_OPCODE = 0x00, 0x0A, 0x08, 0x10, 0x25, 0x3F
 """Opcodes of raw WQEs."""
 MASK_FREE = 1 << 29
 """UMR: the free state is to be set."""
@@ -135,6 +137,11 @@ def _wqe_inline(scene: Scene) -> None:
     scene.raw(SEND, struct.pack(">I12x", 1 << 31 | 32))
 
 
+@provokes("wqe-unposted")
+def _wqe_unposted(scene: Scene) -> None:
+    scene.post_behind(SEND, ds=0x3F)
+
+
 @provokes("inline-read")
 def _inline_read(scene: Scene) -> None:
     scene.raw(RDMA_READ, remote(scene.target, scene.rkey), struct.pack(">I12x", 1 << 31 | 12))
@@ -143,6 +150,18 @@ def _inline_read(scene: Scene) -> None:
 @provokes("atomic-length")
 def _atomic_length(scene: Scene) -> None:
     scene.atomic(pieces=2)
+
+
+@provokes("sq-record")
+def _sq_record(scene: Scene) -> None:
+    scene.post_behind(NOP, count=IMPOSSIBLE)
+
+
+@provokes("post-early", Setting(early=True))
+def _post_early(scene: Scene) -> None:
+    scene.receive()
+    scene.post_behind(SEND, data(scene.lkey, scene.source, 64))
+    scene.expect(near=False, begins=bytes(64))
 
 
 @provokes("post-late")
@@ -406,6 +425,12 @@ def _rnr_imm(scene: Scene) -> None:
     scene.write(immediate=True)
 
 
+@provokes("rq-record")
+def _rq_record(scene: Scene) -> None:
+    scene.count_receives(IMPOSSIBLE)
+    scene.send()
+
+
 @provokes("xrc-domain", XRC)
 def _xrc_domain(scene: Scene) -> None:
     scene.send(srqn=scene.other_srq())
@@ -492,6 +517,12 @@ def _cq_overrun_responder(scene: Scene) -> None:
     for _ in range(3):
         scene.receive()
         scene.send()
+
+
+@provokes("srq-broken", Setting(pooled=True))
+def _srq_broken(scene: Scene) -> None:
+    scene.count_receives(IMPOSSIBLE)
+    scene.send()
 
 
 @provokes("srq-limit", Setting(pooled=True))

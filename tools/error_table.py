@@ -45,6 +45,7 @@ class Setting:
         service: RC, UC, UD or XRC.
         short_cq: the CQ of this side ("near" or "far") has room for two completions.
         pooled: the responder takes from an SRQ.
+        early: the requester is brought to RTR alone.
         without: what the responder's QP does not allow: "write", "read", "atomic".
         peer, lid: where the requester sends to, instead of to the responder.
         pkey_index: of the requester.
@@ -54,6 +55,7 @@ class Setting:
     short_cq: str = ""
     pooled: bool = False
     without: str = ""
+    early: bool = False
     peer: int = 0
     lid: int = 0
     pkey_index: int = 0
@@ -109,6 +111,15 @@ class Scene(Protocol):
 
     def raw(self, opcode: int, *segments: bytes, immediate: int = 0) -> None:
         """A WQE of the requester with these bytes behind its control segment."""
+
+    def post_behind(self, opcode: int, *segments: bytes, ds: int = 0, count: int = 1) -> None:
+        """A WQE of one block in the requester's queue, whose record counts `count`, behind the driver's back.
+
+        It says that it has `ds` segments of 16 bytes; 0: as many as it has.
+        """
+
+    def count_receives(self, count: int) -> None:
+        """Let the doorbell record of the responder's receive queue, or of its SRQ, say that so many are posted."""
 
     def receive(self, key: int | None = None, length: int = SIZE, *, near: bool = False) -> None:
         """A receive of the start of the target."""

@@ -26,7 +26,7 @@ _MARK = "@error "
 _LINE = "{id:<22} {service:<4} {result:<8} {outcome}"
 _PROVOKED = (r"CQ error on CQN 0x[0-9a-f]+, syndrome 0x1\b",)
 """What the kernel says of an overrun of a CQ."""
-_FILES = ("guest_errors.py", "error_rows.py", "error_table.py", "verbs_scene.py")
+_FILES = ("guest_errors.py", "error_rows.py", "error_table.py", "verbs_scene.py", "verbs_behind.py")
 __all__ = ["error_rows"]
 
 

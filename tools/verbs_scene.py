@@ -25,6 +25,7 @@ from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr, SrqInitAttrEx  # type: ignore
 from pyverbs.wr import SGE, RecvWR, SendWR  # type: ignore[import-not-found]
 from pyverbs.xrcd import XRCD, XRCDInitAttr  # type: ignore[import-not-found]
 
+import verbs_behind
 from error_table import PLAIN, SIZE, Row, Setting
 
 QKEY = 0x1111_1111
@@ -251,7 +252,10 @@ class VerbsScene:
             attr.ah_attr = AHAttr(dlid=(near and setting.lid) or self.card.lid, port_num=1)
             attr.max_rd_atomic = attr.max_dest_rd_atomic = 1
             attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer = 10, 0, 0, 1
-        queue.to_rts(attr)
+        if near and setting.early:
+            queue.to_rtr(attr)
+        else:
+            queue.to_rts(attr)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -352,6 +356,15 @@ class VerbsScene:
         self.near.wr_start()
         self.near.wr_raw_wqe(Wqe([control + body]))
         self.near.wr_complete()
+
+    def post_behind(self, opcode: int, *segments: bytes, ds: int = 0, count: int = 1) -> None:
+        body = b"".join(segments)
+        size = ds or 1 + len(body) // 16
+        control = struct.pack(">IIII", opcode, self.near.qp_num << 8 | size, _CQ_UPDATE, 0)
+        verbs_behind.post(self.near, control + body, count)
+
+    def count_receives(self, count: int) -> None:
+        verbs_behind.count_receives(self.far, self.srq, count)
 
     def receive(self, key: int | None = None, length: int = SIZE, *, near: bool = False) -> None:
         piece = SGE(self.target, length, self.rkey if key is None else key)

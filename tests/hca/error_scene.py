@@ -71,10 +71,9 @@ class Bed:
     Args:
         setting: what it is made of.
         completion_events: log2 of the EQEs of the EQ that both CQs report to.
-        early: the requester is brought to RTR alone.
     """
 
-    def __init__(self, setting: Setting = PLAIN, *, completion_events: int = 6, early: bool = False) -> None:
+    def __init__(self, setting: Setting = PLAIN, *, completion_events: int = 6) -> None:
         self.bench = bench = Bench()
         self.setting = setting
         announced = bench.eq(log_size=completion_events)
@@ -95,7 +94,7 @@ class Bed:
         self.expected: list[tuple[bool, bytes]] = []
         self.counted = self.counters()
         if setting.service != "UD":
-            self._connect(early=early)
+            self._connect()
 
     def _queues(self) -> tuple[Queue, Queue]:
         bench, service = self.bench, self.setting.service
@@ -113,7 +112,7 @@ class Bed:
             fields["srqn_rmpn_xrqn"] = self.pool.number
         return bench.qp(self.sent, **near), bench.qp(self.received, **fields)
 
-    def _connect(self, *, early: bool) -> None:
+    def _connect(self) -> None:
         """Without retries: what is not answered at once has failed."""
         bench, setting = self.bench, self.setting
         for queue, peer in ((self.right, self.left), (self.left, self.right)):
@@ -123,7 +122,7 @@ class Bed:
             bench.to_init(queue, **rights)
             near = queue is self.left
             bench.to_rtr(queue, (near and setting.peer) or peer.number, rlid=(near and setting.lid) or LID)
-            if not (near and early):
+            if not (near and setting.early):
                 bench.to_rts(queue, retry_count=0, rnr_retry=0)
         bench.run()
 
@@ -205,6 +204,17 @@ class Bed:
 
     def raw(self, opcode: int, *segments: bytes, immediate: int = 0) -> None:
         self.left.post(opcode, *segments, immediate=immediate)
+
+    def post_behind(self, opcode: int, *segments: bytes, ds: int = 0, count: int = 1) -> None:
+        body = b"".join(segments)
+        size = ds or 1 + len(body) // 16
+        control = struct.pack(">IIII", opcode, self.left.number << 8 | size, 8, 0)
+        self.left.post_raw(control + body, ring=False)
+        self.left.record.set_word(4, count)
+        self.bench.ring(self.bench.uar, 0x800, control[:8])
+
+    def count_receives(self, count: int) -> None:
+        (self.right if self.pool is None else self.pool).record.set_word(0, count)
 
     def receive(self, key: int | None = None, length: int = SIZE, *, near: bool = False) -> None:
         key = self.rkey if key is None else key

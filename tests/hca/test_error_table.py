@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import error_rows
-from error_table import PROVOCATIONS, Row, Setting, read_rows
+from error_table import PROVOCATIONS, Row, read_rows
 from softhca.hca.mkey import DUMP_FILL_MKEY, NULL_MKEY
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import WqeOpcode
@@ -18,8 +18,6 @@ from tests.hca.error_scene import EVENTS, STATES, STATUSES, Bed
 from tests.hca.test_indirect_keys import indirect
 
 ROWS = read_rows(Path(__file__).parents[2] / "docs" / "errors.toml")
-IMPOSSIBLE = 0x1000
-"""More WQEs than any queue of a scene has."""
 NOWHERE = 1 << 44
 """An address on the bus where there is no memory."""
 
@@ -39,26 +37,6 @@ def _lkey_too_deep() -> Bed:
     return bed
 
 
-def _wqe_unposted() -> Bed:
-    bed = Bed()
-    bed.left.post_raw(struct.pack(">IIII", WqeOpcode.SEND, bed.left.number << 8 | 0x3F, 8, 0))
-    return bed
-
-
-def _sq_record() -> Bed:
-    bed = Bed()
-    bed.left.record.set_word(4, IMPOSSIBLE)
-    bed.bench.ring(bed.bench.uar, 0x800, struct.pack(">II", 0, bed.left.number << 8 | 1))
-    return bed
-
-
-def _post_early() -> Bed:
-    bed = Bed(early=True)
-    bed.receive()
-    bed.send()
-    return bed
-
-
 def _umr_not_enabled() -> Bed:
     bed = Bed()
     bed.invalidate(bed.key(near=True, umr_en=0), near=True)
@@ -71,13 +49,6 @@ def _rkey_unmapped() -> Bed:
     return bed
 
 
-def _rq_record() -> Bed:
-    bed = Bed()
-    bed.right.record.set_word(0, IMPOSSIBLE)
-    bed.send()
-    return bed
-
-
 def _eq_overrun() -> Bed:
     bed = Bed(completion_events=0)
     for cq in (bed.sent, bed.received):
@@ -87,25 +58,12 @@ def _eq_overrun() -> Bed:
     return bed
 
 
-def _srq_broken() -> Bed:
-    bed = Bed(Setting(pooled=True))
-    assert bed.pool is not None
-    bed.pool.record.set_word(0, IMPOSSIBLE)
-    bed.send()
-    return bed
-
-
 UNIT_ONLY: dict[str, Callable[[], Bed]] = {
     "lkey-unmapped": _lkey_unmapped,
     "lkey-too-deep": _lkey_too_deep,
-    "wqe-unposted": _wqe_unposted,
-    "sq-record": _sq_record,
-    "post-early": _post_early,
     "umr-not-enabled": _umr_not_enabled,
     "rkey-unmapped": _rkey_unmapped,
-    "rq-record": _rq_record,
     "eq-overrun": _eq_overrun,
-    "srq-broken": _srq_broken,
 }
 
 
