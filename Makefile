@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: help run test check unit guest-test suite smoke errors mixed setup lab guest bench bench-memory docs clean
+.PHONY: help run test check unit guest-test fuzz suite smoke errors mixed setup lab guest bench bench-memory docs clean
 
 help:
 	@echo "make run           bring the card up in process, move data over it, close it (the main job)"
@@ -12,6 +12,7 @@ help:
 	@echo "make check         the static half: lint, types, import contracts, generated documents"
 	@echo "make unit          tests that need no guest"
 	@echo "make guest-test    tests that boot a guest with the unmodified Linux driver"
+	@echo "make fuzz          long runs of the random streams and hostile queues (about ten minutes)"
 	@echo "make suite         rdma-core's own tests in a guest, module by module (up to 25 minutes)"
 	@echo "make smoke         perftest, pingpongs and diagnostics in a guest, all transports (some minutes)"
 	@echo "make errors        each wrong use of the card from user space in a guest, against docs/conformance.md"
@@ -50,6 +51,9 @@ guest-test: $(if $(SOFTHCA_NO_GUEST),$(STAMP),lab)
 	$(BIN)/pytest -m guest
 
 test: check unit guest-test
+
+fuzz: $(STAMP)
+	SOFTHCA_FUZZ=40 $(BIN)/pytest --timeout 3600 tests/hca/test_model.py tests/hca/test_wqe_fuzz.py
 
 suite: lab
 	$(BIN)/python tools/rdma_core_suite.py
