@@ -242,6 +242,9 @@ class Hca(PciFunction):
             self._uar_write(FIRST_UAR * UAR_PAGE, data[skip : end - offset])
 
     def _uar_write(self, offset: int, data: bytes | memoryview) -> None:
+        if offset % UAR_PAGE + len(data) <= UAR_PAGE:
+            uar.doorbell(self.function, offset // UAR_PAGE, offset % UAR_PAGE, data)
+            return
         while data:
             page, at = divmod(offset, UAR_PAGE)
             part = data[: UAR_PAGE - at]

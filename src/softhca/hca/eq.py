@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING
 
-from softhca.bus import DmaFault
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
-from softhca.hca.wq import QueueBuffer, page_list
-from softhca.prm.codec import codec
+from softhca.hca.wq import QueueBuffer, Slots, page_list
+from softhca.prm.codec import codec, joined
 from softhca.prm.eq import (
     CreateEqIn,
     CreateEqOut,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 _OWNER = Eqe.SIZE - 1
-_HEAD = codec(Eqe, "type", "sub_type", length=Eqe.FIELDS["data"].offset)
+_EQE = joined(codec(Eqe, "type", "sub_type", length=Eqe.FIELDS["data"].offset), Struct(">28s"), length=_OWNER)
 _INDEX = 0xFF_FFFF
 """Counters of an EQ are 24 bits wide."""
 
@@ -50,6 +50,7 @@ class Eq(HcaObject):
         self._fn = fn
         self._context = bytes(context)
         self._buffer = buffer
+        self._entries = Slots(buffer, 0, Eqe.SIZE, write=True)
         figures = fn.device.profile.icm
         self._room = figures.eqc + figures.mtt * buffer.page_count
         self._log_size = context.log_eq_size
@@ -85,13 +86,13 @@ class Eq(HcaObject):
             self._fail(HealthSyndrome.ASYNCHRONOUS_EQ_BUF_OVERRUN)
             return False
         slot = self.producer & (self._size - 1)
-        try:
-            view = self._buffer.entry(self._fn.dma, slot * Eqe.SIZE, Eqe.SIZE)
-        except DmaFault:
+        entries = self._entries
+        if not entries.find(self._fn.dma, slot):
             self._fail(HealthSyndrome.EQ_IN_ERR)
             return False
-        view[:_OWNER] = (_HEAD.pack(kind, subtype) + data).ljust(_OWNER, b"\0")
-        view[_OWNER] = self.producer >> self._log_size & 1
+        store, at = entries.mapping.store, entries.base + slot * Eqe.SIZE
+        _EQE.pack_into(store, at, kind, subtype, data)
+        store[at + _OWNER] = self.producer >> self._log_size & 1
         self.producer += 1
         if self.armed:
             self._fire()

@@ -6,8 +6,9 @@ one WQEBB with one data segment, RDMA WRITE, RDMA READ, SEND and SEND with immed
 ready, through plain keys, to CQs of plain 64-byte CQEs with room. What is never in its way: errors, waits, taps,
 compression.
 
-What is worked out once holds for one drain alone: no command and no doorbell comes between its WQEs. So the event of
-a CQ is given when the loop has ended; it says what it would have said at its CQE.
+What is known of a connection is kept as long as neither end is modified, what is known of keys and memory as long as
+no key and no DMA map changes. No command and no doorbell comes between the WQEs of a turn. So the event of a CQ is
+given when the loop has ended; it says what it would have said at its CQE.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from softhca.hca.path import peer_of
 from softhca.hca.qp_context import RECEIVING, WIDE
 from softhca.hca.rq import COUNT, DATA, WHOLE
 from softhca.hca.traffic import count_exchanges
-from softhca.hca.window import CLOSED, Pane, Window
+from softhca.hca.window import Window
 from softhca.prm.codec import codec, joined
 from softhca.prm.cq import CqState
 from softhca.prm.cqe import Cqe64, CqeInline, CqeOpcode
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from softhca.hca.qp_context import Qp
 
 _CONTROL = codec(WqeCtrlSeg, "opcode", 0x04, 0x08, "imm")
-_REMOTE = codec(WqeRaddrSeg, "raddr", "rkey")
-_RDMA_WQE = joined(_CONTROL, _REMOTE, DATA, length=WQEBB)
+_RDMA_WQE = joined(_CONTROL, codec(WqeRaddrSeg, "raddr", "rkey"), DATA, length=WQEBB)
 _SEND_WQE = joined(_CONTROL, DATA, length=WQEBB)
 _CQE = Cqe64.SIZE
 _OWNER = _CQE - 1
@@ -46,19 +46,60 @@ _INLINE = WqeInlineSeg.FIELDS["inline_"].mask
 _INLINE_COUNT = WqeInlineSeg.FIELDS["byte_count"].mask
 _INLINE_DATA = WqeInlineSeg.SIZE
 _SEGMENTS = WqeCtrlSeg.FIELDS["ds"].mask
-_MOST_SEGMENTS = WQEBB // SEGMENT
 _CQ_UPDATE, _SOLICITED = 0x8, 0x2
 _INDEX, _PSN = 0xFFFF, 0xFF_FFFF
-_ARMED = CqState.NOTIFICATION_REQUEST_ARMED
+_FIRED, _ARMED = CqState.FIRED, CqState.NOTIFICATION_REQUEST_ARMED
+_RST, _RTR, _RTS = QpState.RST, QpState.RTR, QpState.RTS
 _OPCODE = 3
 """Byte of a WQE."""
-_READ, _WRITE = int(WqeOpcode.RDMA_READ), int(WqeOpcode.RDMA_WRITE)
+_READ, _WRITE, _SEND_IMM = int(WqeOpcode.RDMA_READ), int(WqeOpcode.RDMA_WRITE), int(WqeOpcode.SEND_IMM)
 _REQUESTED = CqeOpcode.REQ << 4
-_CARRIED = CqeInline.UP_TO_32 << 2
-_SEND_IMM = int(WqeOpcode.SEND_IMM)
 _RESPONSES = {int(WqeOpcode.SEND): CqeOpcode.RESP_SEND << 4, _SEND_IMM: CqeOpcode.RESP_SEND_IMM << 4}
-_SHUT: Pane = (CLOSED, 0, 0, 0, memoryview(b""))
+_CARRIED = CqeInline.UP_TO_32 << 2
+_NO_WQE = bytes(WQEBB)
 NOTHING = (0, 0)
+
+
+class Link:
+    """What is known of a connection between two RC QPs, while neither is modified.
+
+    Args:
+        qp: the requester.
+        peer: the responder.
+        cq: of the requester.
+
+    Attributes:
+        source, sink: windows on the requester's memory, for reading and for writing.
+        theirs, wanted: windows on the responder's memory for RDMA WRITE and RDMA READ.
+        receive: window on the responder's memory for its receive WQEs.
+        longest: bytes of a message.
+    """
+
+    __slots__ = ("_path", "_their_path", "cq", "longest", "peer", "qp", "receive", "sink", "source", "theirs", "wanted")
+
+    def __init__(self, qp: Qp, peer: Qp, cq: Cq) -> None:
+        self.qp, self.peer, self.cq = qp, peer, cq
+        self._path, self._their_path = qp.path, peer.path
+        inbound = peer.inbound
+        self.source = Window(qp.fn, Right.LOCAL_READ, qp.key_user, write=False)
+        self.sink = Window(qp.fn, Right.LOCAL_WRITE, qp.key_user, write=True)
+        self.theirs = Window(peer.fn, Right.REMOTE_WRITE, inbound.remote_user, write=True)
+        self.wanted = Window(peer.fn, Right.REMOTE_READ, inbound.remote_user, write=False)
+        self.receive = Window(peer.fn, Right.LOCAL_WRITE, inbound.local_user, write=True)
+        self.longest = min(qp.max_message, WHOLE - 1)
+
+    @property
+    def holds(self) -> bool:
+        """Whether neither end has been modified, and the path still leads from one to the other."""
+        qp, peer = self.qp, self.peer
+        return (
+            qp.path is self._path
+            and peer.path is self._their_path
+            and peer.state is not _RST
+            and qp.fn.device.port.infiniband
+            and qp.fn.vport.up(qp.fn.device.port)
+            and (peer.fn is qp.fn or peer.fn.vport.up(peer.fn.device.port))
+        )
 
 
 def carry_out(fn: Function, qp: Qp, most: int, allowance: int) -> tuple[int, int]:
@@ -75,17 +116,19 @@ def carry_out(fn: Function, qp: Qp, most: int, allowance: int) -> tuple[int, int
     """
     head = qp.sq_head
     chunk = _fetch(qp, head, most)
-    loop = _rdma if chunk[_OPCODE] in (_WRITE, _READ) else _sends if chunk[_OPCODE] in _RESPONSES else None
-    peer = _ready_peer(fn, qp) if loop is not None else None
-    if loop is None or peer is None:
+    opcode = chunk[_OPCODE]
+    loop = _rdma if opcode in (_WRITE, _READ) else _sends if opcode in _RESPONSES else None
+    if loop is None:
         return NOTHING
-    done, moved = loop(fn, qp, peer, chunk, allowance)
+    link = qp.link
+    if link is None or not link.holds:
+        link = qp.link = _find_link(fn, qp)
+    if link is None or not _ready(link):
+        return NOTHING
+    done, moved = loop(link, chunk, allowance)
     if done and qp.pushed:
         qp.pushed.pop(head, None)
     return done, moved
-
-
-_NO_WQE = bytes(WQEBB)
 
 
 def _fetch(qp: Qp, head: int, most: int) -> bytes:
@@ -104,80 +147,100 @@ def _fetch(qp: Qp, head: int, most: int) -> bytes:
     return bytes(wqes.mapping.store[at : at + min(most, wqes.end - slot) * WQEBB])
 
 
-def _ready_peer(fn: Function, qp: Qp) -> Qp | None:
-    """The other end of a connection, if it is there and ready, and nothing but the messages happens."""
-    if fn.device.port.tap is not None:
-        return None
+def _find_link(fn: Function, qp: Qp) -> Link | None:
+    """The connection of an RC QP; None when its peer does not know it, or it has no CQ."""
     peer = peer_of(fn, qp)
     if (
         peer is None
+        or qp.send_cq is None
         or peer.service is not ServiceType.RC
-        or peer.state not in RECEIVING
-        or (peer.state is QpState.RTR and not peer.established)
         or peer.mtu != qp.mtu
         or peer_of(peer.fn, peer) is not qp
-        or peer.fn.device.port.tap is not None
     ):
         return None
-    return peer
+    return Link(qp, peer, qp.send_cq)
 
 
-def _settle(qp: Qp, peer: Qp, opcode: int, done: int, packets: int, payload: int, longer: int) -> None:
+def _ready(link: Link) -> bool:
+    """Whether the peer takes requests now, and nothing but the messages happens."""
+    qp, peer = link.qp, link.peer
+    state = peer.state
+    if state is not _RTS and (state not in RECEIVING or (state is _RTR and not peer.established)):
+        return False
+    if qp.fault is not None or peer.inbound_fault is not None:
+        return False
+    return qp.fn.device.port.tap is None and peer.fn.device.port.tap is None
+
+
+def _inlined(count: int, number_ds: int, before: int) -> int:
+    """Bytes of the inline data that are all that a WQE has; 0 when it has another shape.
+
+    Args:
+        count: first word of its data segment.
+        number_ds: second word of its control segment.
+        before: segments in front of the data segment.
+    """
+    length = count & _INLINE_COUNT
+    size = before + (length + _INLINE_DATA + SEGMENT - 1) // SEGMENT
+    fits = count & _INLINE and size * SEGMENT <= WQEBB and number_ds & _SEGMENTS == size
+    return length if fits else 0
+
+
+def _settle(link: Link, opcode: int, done: int, packets: int, payload: int, longer: int) -> None:
     """Write back what `done` messages have changed at both ends, beside their CQs and the receive queue."""
+    qp, peer = link.qp, link.peer
     qp.sq_head = (qp.sq_head + done) & _INDEX
     qp.send_psn = (qp.send_psn + packets) & _PSN
     qp.retries, qp.rnr_retries = qp.retry_count, qp.rnr_retry
     qp.carried = None
     peer.receive_psn = (peer.receive_psn + packets) & _PSN
     peer.receive_msn = (peer.receive_msn + done) & _PSN
+    if opcode == _READ:
+        peer.counters.rx_read_requests += done
+    elif opcode == _WRITE:
+        peer.counters.rx_write_requests += done
     count_exchanges(qp, peer, opcode, done, packets, payload, longer)
 
 
-def _rdma(fn: Function, qp: Qp, peer: Qp, chunk: bytes, allowance: int) -> tuple[int, int]:
+def _rdma(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
     """RDMA WRITE or RDMA READ, as the first one is."""
-    opcode = chunk[_OPCODE]
+    qp, peer, cq, opcode = link.qp, link.peer, link.cq, chunk[_OPCODE]
     reading = opcode == _READ
-    cq = qp.send_cq
-    if cq is None or not (peer.read_enabled if reading else peer.write_enabled) or (reading and qp.send_inline):
+    if not (peer.read_enabled if reading else peer.write_enabled) or (reading and qp.send_inline):
         return NOTHING
-    near = Window(fn, Right.LOCAL_WRITE if reading else Right.LOCAL_READ, qp.key_user, write=reading)
-    their_right = Right.REMOTE_READ if reading else Right.REMOTE_WRITE
-    far = Window(peer.fn, their_right, peer.inbound.remote_user, write=not reading)
-    near_key, near_first, near_end, near_base, near_memory = _SHUT
-    far_key, far_first, far_end, far_base, far_memory = _SHUT
+    near, far = (link.sink, link.wanted) if reading else (link.source, link.theirs)
+    near_key, near_first, near_end, near_base, mapping = near.look()
+    near_memory = mapping.memory
+    far_key, far_first, far_end, far_base, mapping = far.look()
+    far_memory = mapping.memory
     left, store, at, owner = cq.plain()
     first, end, owner = at, at + left * _CQE, owner | _REQUESTED
-    pack, index, stamp, tag = _SENT.pack_into, qp.send_index, fn.device.ticks(), opcode << 24 | qp.number
-    counter, longest, mtu = qp.sq_head, min(qp.max_message, WHOLE - 1), qp.mtu
-    done = moved = packets = payload = longer = 0
+    pack, index, stamp, tag = _SENT.pack_into, qp.send_index, qp.fn.device.ticks(), opcode << 24 | qp.number
+    counter, longest, mtu = qp.sq_head, link.longest, qp.mtu
+    done = moved = packets = payload = longer = inline = 0
     for code, number_ds, flags, _, raddr, rkey, count, lkey, laddr in _RDMA_WQE.iter_unpack(chunk):
-        inline = count & _INLINE
-        if inline:
-            count &= _INLINE_COUNT
-        size = 3 if not inline else 2 + (count + _INLINE_DATA + SEGMENT - 1) // SEGMENT
-        if (
-            code != opcode
-            or number_ds & _SEGMENTS != size
-            or size > _MOST_SEGMENTS
-            or not 0 < count <= longest
-            or moved >= allowance
-        ):
+        if code != opcode or moved >= allowance or (flags & _CQ_UPDATE and at == end):
             break
-        if (flags & _CQ_UPDATE and at == end) or (inline and reading):
-            break
+        if number_ds & _SEGMENTS != 3 or not 0 < count <= longest:
+            inline = count = _inlined(count, number_ds, 2)
+            if not 0 < count <= longest or reading:
+                break
         if rkey != far_key or raddr < far_first or count > far_end - raddr:
             if (pane := far.find(rkey, raddr, count)) is None:
                 break
-            far_key, far_first, far_end, far_base, far_memory = pane
+            far_key, far_first, far_end, far_base, mapping = pane
+            far_memory = mapping.memory
         there = raddr + far_base
         if inline:
             here = done * WQEBB + 2 * SEGMENT + _INLINE_DATA
             far_memory[there : there + count] = chunk[here : here + count]
+            inline = 0
         else:
             if lkey != near_key or laddr < near_first or count > near_end - laddr:
                 if (pane := near.find(lkey, laddr, count)) is None:
                     break
-                near_key, near_first, near_end, near_base, near_memory = pane
+                near_key, near_first, near_end, near_base, mapping = pane
+                near_memory = mapping.memory
             here = laddr + near_base
             if reading:
                 near_memory[here : here + count] = far_memory[there : there + count]
@@ -190,96 +253,88 @@ def _rdma(fn: Function, qp: Qp, peer: Qp, chunk: bytes, allowance: int) -> tuple
         done += 1
         moved += count
         payload += count + 3 & ~3
-        if count <= mtu:
-            packets += 1
-        else:
-            packets += -(-count // mtu)
-            longer += 1
-    if not done:
-        return NOTHING
-    if reading:
-        peer.counters.rx_read_requests += done
-    else:
-        peer.counters.rx_write_requests += done
-    _settle(qp, peer, opcode, done, packets, payload, longer)
+        packets += 1 if count <= mtu else -(-count // mtu)
+        longer += count > mtu
+    if done:
+        _settle(link, opcode, done, packets, payload, longer)
     if at != first:
-        first_index = cq.producer
         cq.producer += (at - first) // _CQE
         if cq.state is _ARMED:
-            cq.announce(first_index + 1)
+            cq.announce(cq.producer - (at - first) // _CQE + 1)
     return done, moved
 
 
-def _sends(fn: Function, qp: Qp, peer: Qp, chunk: bytes, allowance: int) -> tuple[int, int]:
+def _sends(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
     """SEND or SEND with immediate data, as the first one is."""
-    opcode = chunk[_OPCODE]
-    inbound, cq, pool = peer.inbound, qp.send_cq, peer.pool
-    their_cq, carried = inbound.cq, peer.receive_inline
-    if cq is None or their_cq is None or cq is their_cq or carried == WIDE:
+    qp, peer, cq, opcode = link.qp, link.peer, link.cq, chunk[_OPCODE]
+    inbound, pool, carried = peer.inbound, peer.pool, peer.receive_inline
+    their_cq = inbound.cq
+    if their_cq is None or cq is their_cq or carried == WIDE:
         return NOTHING
-    near = Window(fn, Right.LOCAL_READ, qp.key_user, write=False)
-    into = Window(peer.fn, Right.LOCAL_WRITE, inbound.local_user, write=True)
-    near_key, near_first, near_end, near_base, near_memory = _SHUT
-    into_key, into_first, into_end, into_base, into_memory = _SHUT
-    left, store, at, owner = cq.plain()
-    first, end, owner = at, at + left * _CQE, owner | _REQUESTED
     their_left, their_store, their_at, their_owner = their_cq.plain()
-    most = min(their_left, len(chunk) // WQEBB)
+    most = len(chunk) // WQEBB
+    most = most if most < their_left else their_left
     wqes, counters, places = rq.plain(peer, most) if pool is None else pool.plain(most)
-    response = their_owner | _RESPONSES[opcode]
+    if not places:
+        return NOTHING
+    near, into = link.source, link.receive
+    near_key, near_first, near_end, near_base, mapping = near.look()
+    near_memory = mapping.memory
+    into_key, into_first, into_end, into_base, mapping = into.look()
+    into_memory = mapping.memory
+    left, store, at, owner = cq.plain()
+    first, end, owner, response = at, at + left * _CQE, owner | _REQUESTED, their_owner | _RESPONSES[opcode]
     pack, their_pack, segment = _SENT.pack_into, _RECEIVED.pack_into, DATA.unpack_from
-    index, stamp, tag, counter = qp.send_index, fn.device.ticks(), opcode << 24 | qp.number, qp.sq_head
+    index, stamp, tag, counter = qp.send_index, qp.fn.device.ticks(), opcode << 24 | qp.number, qp.sq_head
     their_index, their_stamp, their_tag = inbound.index, peer.fn.device.ticks(), peer.number
-    longest, mtu, with_immediate = min(qp.max_message, WHOLE - 1), qp.mtu, opcode == _SEND_IMM
-    done = moved = packets = payload = longer = 0
-    armed, watched = cq.state is _ARMED, their_cq.state is not CqState.FIRED
-    only_solicited = their_cq.state is not _ARMED
+    longest, mtu, value = link.longest, qp.mtu, 0
+    armed, watched, only_solicited = cq.state is _ARMED, their_cq.state is not _FIRED, their_cq.state is not _ARMED
     events: list[tuple[Cq, int]] = []
+    done = moved = packets = payload = longer = inline = 0
     for wqe, their_counter, place in zip(_SEND_WQE.iter_unpack(chunk), counters, places, strict=False):
         code, number_ds, flags, immediate, count, lkey, laddr = wqe
-        inline = count & _INLINE
-        if inline:
-            count &= _INLINE_COUNT
-        size = 2 if not inline else 1 + (count + _INLINE_DATA + SEGMENT - 1) // SEGMENT
-        if (
-            code != opcode
-            or number_ds & _SEGMENTS != size
-            or size > _MOST_SEGMENTS
-            or not 0 < count <= longest
-            or moved >= allowance
-        ):
+        if code != opcode or moved >= allowance or (flags & _CQ_UPDATE and at == end):
             break
+        if number_ds & _SEGMENTS != 2 or not 0 < count <= longest:
+            inline = count = _inlined(count, number_ds, 1)
+            if not 0 < count <= longest:
+                break
         room, rkey, raddr = segment(wqes, place)
-        if (flags & _CQ_UPDATE and at == end) or count > (room & COUNT or WHOLE) or rkey == INVALID_LKEY:
+        if count > (room & COUNT or WHOLE) or rkey == INVALID_LKEY:
             break
         if rkey != into_key or raddr < into_first or count > into_end - raddr:
             if (pane := into.find(rkey, raddr, count)) is None:
                 break
-            into_key, into_first, into_end, into_base, into_memory = pane
+            into_key, into_first, into_end, into_base, mapping = pane
+            into_memory = mapping.memory
         if inline:
             here = done * WQEBB + SEGMENT + _INLINE_DATA
             data: bytes | memoryview = chunk[here : here + count]
+            inline = 0
         else:
             if lkey != near_key or laddr < near_first or count > near_end - laddr:
                 if (pane := near.find(lkey, laddr, count)) is None:
                     break
-                near_key, near_first, near_end, near_base, near_memory = pane
+                near_key, near_first, near_end, near_base, mapping = pane
+                near_memory = mapping.memory
             here = laddr + near_base
             data = near_memory[here : here + count]
-        value = immediate if with_immediate else 0
+        if opcode == _SEND_IMM:
+            value = immediate
         their_pack(their_store, their_at, their_index, value, count, their_stamp, their_tag, their_counter & _INDEX)
+        own = response | flags & _SOLICITED
         if count <= carried:
-            their_store[their_at : their_at + count] = data
+            their_store[their_at : their_at + count] = bytes(data)
+            own |= _CARRIED
         else:
             there = raddr + into_base
             into_memory[there : there + count] = data
-        solicited = flags & _SOLICITED
-        their_store[their_at + _OWNER] = response | solicited | (_CARRIED if count <= carried else 0)
+        their_store[their_at + _OWNER] = own
         their_at += _CQE
-        if solicited:
+        if flags & _SOLICITED:
             their_cq.last_solicited = their_cq.producer + done
         done += 1
-        if watched and (solicited or not only_solicited):
+        if watched and (flags & _SOLICITED or not only_solicited):
             watched = False
             events.append((their_cq, their_cq.producer + done))
         if flags & _CQ_UPDATE:
@@ -291,20 +346,13 @@ def _sends(fn: Function, qp: Qp, peer: Qp, chunk: bytes, allowance: int) -> tupl
                 events.append((cq, cq.producer + 1))
         moved += count
         payload += count + 3 & ~3
-        if count <= mtu:
-            packets += 1
-        else:
-            packets += -(-count // mtu)
-            longer += 1
-    if not done:
-        return NOTHING
-    cq.producer += (at - first) // _CQE
-    their_cq.producer += done
-    if pool is None:
-        rq.took(peer, done)
-    else:
-        pool.took(done)
-    _settle(qp, peer, opcode, done, packets, payload, longer)
+        packets += 1 if count <= mtu else -(-count // mtu)
+        longer += count > mtu
+    if done:
+        cq.producer += (at - first) // _CQE
+        their_cq.producer += done
+        rq.took(peer, done) if pool is None else pool.took(done)
+        _settle(link, opcode, done, packets, payload, longer)
     for raised, producer in events:
         raised.announce(producer)
     return done, moved

@@ -12,7 +12,7 @@ from softhca.hca.command import command
 from softhca.hca.errors import CommandError, PageFault
 from softhca.hca.errors import KeyViolation as KeyViolation
 from softhca.hca.objects import HcaObject
-from softhca.hca.translation import MTT_FLAGS, KeyTable, PageTable, Runs, Span
+from softhca.hca.translation import CHANGES, MTT_FLAGS, KeyTable, PageTable, Runs, Span
 from softhca.hca.wq import MTT_BYTES, PAS_OFFSET, page_list
 from softhca.prm.mkey import (
     ANY_QP,
@@ -106,6 +106,7 @@ class MKey(HcaObject):
 
     def change(self, context: Mkc) -> None:
         """Take over a context: the translation stays, its page size follows."""
+        CHANGES.count += 1
         self._context = bytes(context)
         self._start = context.start_addr
         self._length = ADDRESS_END - self._start if context.length64 else context.len
@@ -129,6 +130,10 @@ class MKey(HcaObject):
     def icm_bytes(self) -> int:
         """Room of the context and its translation entries (bytes)."""
         return self._room
+
+    def end(self) -> None:
+        """It opens nothing any more."""
+        CHANGES.count += 1
 
     def invalidate(self) -> None:
         """Put the key into the free state."""

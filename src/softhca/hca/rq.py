@@ -104,7 +104,11 @@ def plain(qp: Qp, most: int) -> Plain:
     wqes = qp.rq_wqes
     if not count or not wqes.find(qp.fn.dma, slot):
         return NO_WQES
-    count = min(most, count, wqes.end - slot, size - slot)
+    end = wqes.end if wqes.end < size else size
+    if count > most:
+        count = most
+    if count > end - slot:
+        count = end - slot
     first = wqes.base + slot * stride
     return wqes.mapping.store, range(head, head + count), range(first, first + count * stride, stride)
 

@@ -29,6 +29,20 @@ _PATIENCE = 64
 _KLM = codec(Klm, "bcount", "key", "va")
 
 
+class Changes:
+    """Counts what changes any key or what is behind it: what was found out about keys holds while it stays.
+
+    Attributes:
+        count: of the whole process.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+CHANGES = Changes()
+
+
 class PageTable:
     """Pages of one size, by address.
 
@@ -63,6 +77,7 @@ class PageTable:
 
     def resize(self, log_page_size: int) -> None:
         """Take the entries as pages of another size."""
+        CHANGES.count += 1
         if log_page_size != self._log_page:
             self._expand()
             self._log_page = log_page_size
@@ -76,6 +91,7 @@ class PageTable:
             entries: what to put there.
             keep: entries behind them are kept, else forgotten.
         """
+        CHANGES.count += 1
         own = self._expand()
         if len(own) < first:
             own.extend([0] * (first - len(own)))

@@ -7,7 +7,6 @@ from there; if it does not, or comes too late, the WQE is read from the queue, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
@@ -34,19 +33,8 @@ _DS = 0x3F
 """Segments of a WQE, in the last byte of a doorbell."""
 
 
-@dataclass(slots=True)
-class Flame:
-    """A WQE that is being written.
-
-    Attributes:
-        queue: whose it is.
-        length: bytes that it has, in whole WQEBBs.
-        wqe: what is there of it.
-    """
-
-    queue: Qp
-    length: int
-    wqe: bytearray
+Flame = tuple["Qp", int, bytes]
+"""A WQE that is being written: whose it is, bytes that it has in whole WQEBBs, what is there of it."""
 
 
 class Uar(HcaObject):
@@ -122,17 +110,22 @@ def _send(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool
     qp.ring()
     length = -(-(control[7] & _DS) * SEGMENT // WQEBB) * WQEBB
     if 0 < length <= SEND_STEP:
-        _go_on(uar, Flame(qp, length, bytearray(control)), offset // SEND_STEP * SEND_STEP + 8, data[8:])
+        first = offset // SEND_STEP * SEND_STEP + 8
+        if len(data) <= 8:
+            uar.flames[first] = qp, length, control
+        else:
+            _go_on(uar, (qp, length, control), first, data[8:])
     return True
 
 
 def _go_on(uar: Uar, flame: Flame, offset: int, data: bytes | memoryview) -> None:
     """Take a further part of a WQE. Once it is whole, its queue has it."""
-    flame.wqe += data
-    if len(flame.wqe) < flame.length:
-        uar.flames[offset + len(data)] = flame
+    queue, length, wqe = flame
+    wqe += bytes(data)
+    if len(wqe) < length:
+        uar.flames[offset + len(data)] = queue, length, wqe
     else:
-        flame.queue.push(bytes(flame.wqe[: flame.length]))
+        queue.push(wqe[:length])
 
 
 def _arm_cq(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:

@@ -6,23 +6,26 @@ from array import array
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Mapping
+from softhca.hca.translation import CHANGES
 
 if TYPE_CHECKING:
+    from softhca.bus import DmaSpace
     from softhca.hca.function import Function
     from softhca.hca.mkey import KeyUser
 
 _NOWHERE = Mapping(0, memoryview(b""), False)
 CLOSED = -1
 """No key has this number."""
-Pane = tuple[int, int, int, int, memoryview]
+Pane = tuple[int, int, int, int, Mapping]
 """Key; first HCA virtual address and the one behind the last; what to add to an address to have its place in the
-memory; that memory."""
+mapping's memory; that mapping."""
+SHUT: Pane = (CLOSED, 0, 0, 0, _NOWHERE)
 
 
 class Window:
     """Finds memory that lies in one piece: behind a key, on the bus and in a mapping.
 
-    It lives for one drain: no command, no doorbell and no change of the DMA map comes between its uses.
+    What it knows holds until some key changes, or the DMA map.
 
     Args:
         fn: whose keys and memory.
@@ -32,10 +35,12 @@ class Window:
     """
 
     __slots__ = (
+        "_changes",
         "_delta",
         "_dma",
         "_end",
         "_fn",
+        "_generation",
         "_key",
         "_length",
         "_log_page",
@@ -48,9 +53,11 @@ class Window:
         "_targets",
         "_user",
         "_write",
+        "pane",
     )
 
     _delta: int
+    _dma: DmaSpace
     _end: int
     _length: int
     _log_page: int
@@ -62,12 +69,22 @@ class Window:
 
     def __init__(self, fn: Function, right: int, user: KeyUser, *, write: bool) -> None:
         self._fn = fn
-        self._dma = fn.dma
         self._right = right
         self._user = user
         self._write = write
-        self._key = CLOSED
-        self._mapping = _NOWHERE
+        self._generation = self._changes = CLOSED
+        self.pane = SHUT
+        """What :meth:`find` found last; :meth:`look` tells whether it still holds."""
+
+    def look(self) -> Pane:
+        """What was found last, if it still holds; to be called before each drain."""
+        dma = self._dma = self._fn.dma
+        if self._changes != CHANGES.count or self._generation != dma.generation:
+            self._changes, self._generation = CHANGES.count, dma.generation
+            self._key = CLOSED
+            self._mapping = _NOWHERE
+            self.pane = SHUT
+        return self.pane
 
     def _open(self, key: int) -> bool:
         """Look at another key, once: its rights cannot change while the window lives."""
@@ -120,10 +137,11 @@ class Window:
         low = (first if first > low else low) - delta
         high = (end if end < high else high) - delta
         last = start + self._length
-        return (
+        self.pane = (
             key,
             low if low > start else start,
             high if high < last else last,
             lift + delta - mapping.start,
-            mapping.memory,
+            mapping,
         )
+        return self.pane
