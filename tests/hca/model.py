@@ -450,9 +450,13 @@ class Model:
                 raise Failed(CqeSyndrome.MW_BIND_ERR)
             key.usable = False
             return
+        if key is None or key.usable:
+            raise Failed(CqeSyndrome.MW_BIND_ERR)
+        if bind.target.address + bind.target.length > ALL + 1:
+            raise Failed(CqeSyndrome.LOCAL_QP_OP_ERR)  # no such range, in whatever key
         needed = ["lr", *(["lw"] if bind.rights & {"rw", "a"} else [])]
         places = [side.find(bind.target, right) for right in needed]
-        if key is None or key.usable or None in places:
+        if None in places:
             raise Failed(CqeSyndrome.MW_BIND_ERR)
         del side.keys[bind.window]
         side.keys[bind.number] = Key(bind.target.address, places[0] or (), bind.rights, revocable=True)

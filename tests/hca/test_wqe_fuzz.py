@@ -17,11 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from softhca.hca.subnet import BROADCAST
 from softhca.prm.cqe import CqeOpcode
 from softhca.prm.layout import Layout
 from softhca.prm.mkey import AccessMode, Mkc, MkeyMask
 from softhca.prm.opcodes import Opcode
+from softhca.prm.pma import PmaMad
 from softhca.prm.qp import QpState, RqType, ServiceType
+from softhca.prm.sa import GSI_QKEY, ClassPortInfo, McMemberRecord, PathRecord, SaMad
 from softhca.prm.sample import sample
 from softhca.prm.wqe import (
     Av,
@@ -42,6 +45,7 @@ from tests.hca.bench import PAGE, Bench, Buffer, Completions, Queue, data, inlin
 from tests.hca.model import ATOMICS
 from tests.hca.model_rig import Pool, make_pool, make_window
 from tests.hca.raw_host import RawHost
+from tests.hca.test_datagram import av
 from tests.hca.test_umr import klms
 
 RIGHTS = MkeyMask.LR | MkeyMask.LW | MkeyMask.RR | MkeyMask.RW | MkeyMask.A
@@ -353,9 +357,33 @@ def speak(scene: Scene, random: Random) -> None:
         queue.post(WqeOpcode.SEND_IMM, inline(random.randbytes(random.choice((0, 1, 100)))))
 
 
+def ask(scene: Scene, random: Random) -> None:
+    """A management datagram to the subnet's administration, or to an agent of the port itself."""
+    port = scene.machine.card.port
+    if random.random() < 0.6:
+        mad = sample(SaMad, random)
+        body = sample(random.choice((PathRecord, McMemberRecord, ClassPortInfo)), random)
+        if isinstance(body, McMemberRecord):
+            body.mgid = random.choice((BROADCAST, b"\xff" + random.randbytes(15)))
+        if isinstance(body, PathRecord):
+            body.dgid, body.sgid, body.dlid, body.slid = port.gid(0), port.gid(0), port.lid, port.lid
+        mad.data = bytes(body).ljust(len(mad.data), b"\0")
+        mad.component_mask = random.getrandbits(64) | random.choice((0, (1 << 64) - 1))
+        mad.mgmt_class, mad.base_version, mad.class_version = 3, 1, 2
+        lid, raw = port.sm_lid, bytearray(bytes(mad))
+    else:
+        query = sample(PmaMad, random)
+        query.mgmt_class, query.base_version, query.class_version = 4, 1, 1
+        lid, raw = port.lid, bytearray(bytes(query))
+    if random.random() < 0.3:
+        raw[random.randrange(256)] = random.randrange(256)
+    gid = random.choice((None, None, port.gid(0)))
+    scene.queue.post(WqeOpcode.SEND, av(1, lid=lid, qkey=GSI_QKEY, gid=gid), inline(bytes(raw)))
+
+
 ACTIONS = {
     action.__name__: action
-    for action in (post_send, post_receive, link, record, write_uar, speak)
+    for action in (post_send, post_receive, link, record, write_uar, speak, ask)
 }  # fmt: skip
 STEP = st.tuples(
     st.sampled_from(["post_send"] * 8 + ["post_receive"] * 4 + sorted(ACTIONS)), st.integers(0, (1 << 32) - 1)
