@@ -503,6 +503,18 @@ def _retry_lid(scene: Scene) -> None:
     scene.send()
 
 
+@provokes("retry-pkey", Setting(pkey_index=1))
+def _retry_pkey(scene: Scene) -> None:
+    scene.receive()
+    scene.send()
+
+
+@provokes("uc-pkey", Setting("UC", pkey_index=1))
+def _uc_pkey(scene: Scene) -> None:
+    scene.receive()
+    scene.send()
+
+
 # --- queues -----------------------------------------------------------------------------------------------------------
 
 

@@ -243,8 +243,9 @@ class VerbsScene:
         """Without retries: what is not answered at once has failed."""
         setting, queue, peer = self.setting, *((self.near, self.far) if near else (self.far, self.near))
         attr = QPAttr(port_num=1)
+        attr.pkey_index = setting.pkey_index if near else 0
         if setting.service == "UD":
-            attr.qkey, attr.pkey_index = QKEY, setting.pkey_index if near else 0
+            attr.qkey = QKEY
         else:
             attr.qp_access_flags = REMOTE_RIGHTS & ~(0 if near else RIGHTS[setting.without])
             attr.path_mtu = self.card.mtu

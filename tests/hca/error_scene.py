@@ -119,8 +119,9 @@ class Bed:
             rights = {"rre": 1, "rwe": 1, "rae": 1, "atomic_mode": 1} if setting.service != "UC" else {}
             if queue is self.right and setting.without:
                 rights[{"read": "rre", "write": "rwe", "atomic": "rae"}[setting.without]] = 0
-            bench.to_init(queue, **rights)
             near = queue is self.left
+            place = {"vhca_port_num": 1, "pkey_index": setting.pkey_index if near else 0}
+            bench.to_init(queue, **rights, primary_address_path=place)
             bench.to_rtr(queue, (near and setting.peer) or peer.number, rlid=(near and setting.lid) or LID)
             if not (near and setting.early):
                 bench.to_rts(queue, retry_count=0, rnr_retry=0)

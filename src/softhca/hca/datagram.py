@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from softhca.hca import pma, rq
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyViolation, Right
+from softhca.hca.path import same_partition
 from softhca.hca.qp_context import DATAGRAM, RECEIVING, Inbound, Qp
 from softhca.hca.rc import RequestFailed, gather, segments
 from softhca.hca.rq import QueueBroken
@@ -34,8 +35,6 @@ _GLOBAL = 1 << 30
 _PRIVILEGED = 1 << 31
 """A Q_Key of a work request with this bit stands for the QP's own (10.2.5)."""
 _QPN = 0xFF_FFFF
-_MEMBER = 0x8000
-"""P_Key bit: full member of the partition."""
 _GRH_FLAG = 1 << 28
 """CQE flags_rqpn: the GRH lies in the buffer."""
 PERMISSIVE_LID = 0xFFFF
@@ -229,17 +228,13 @@ def _keys_fit(qp: Qp, datagram: Datagram) -> bool:
     port = qp.fn.device.port
     index = qp.context.primary_address_path.pkey_index
     own = port.pkeys if qp.service is ServiceType.QP1 else [port.pkey(index)]
-    if not any(_same_partition(pkey, datagram.pkey) for pkey in own):
-        port.pkey_violations = min(port.pkey_violations + 1, 0xFFFF)
+    if not any(same_partition(pkey, datagram.pkey) for pkey in own):
+        port.violated_pkey()
         return False
     if datagram.qkey != qp.context.q_key:
         port.qkey_violations = min(port.qkey_violations + 1, 0xFFFF)
         return False
     return True
-
-
-def _same_partition(own: int, other: int) -> bool:
-    return bool((own ^ other) & ~_MEMBER == 0 and own & ~_MEMBER and (own | other) & _MEMBER)
 
 
 def _scatter(qp: Qp, inbound: Inbound, wqe: rq.ReceiveWqe, datagram: Datagram) -> None:

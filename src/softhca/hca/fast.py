@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from softhca.hca import rq
 from softhca.hca.mkey import Right
-from softhca.hca.path import peer_of
+from softhca.hca.path import peer_of, share_partition
 from softhca.hca.qp_context import RECEIVING, WIDE
 from softhca.hca.rq import COUNT, DATA, WHOLE
 from softhca.hca.traffic import count_exchanges
@@ -156,6 +156,7 @@ def _find_link(fn: Function, qp: Qp) -> Link | None:
         or peer.service is not ServiceType.RC
         or peer.mtu != qp.mtu
         or peer_of(peer.fn, peer) is not qp
+        or not share_partition(qp, peer)
     ):
         return None
     return Link(qp, peer, qp.send_cq)

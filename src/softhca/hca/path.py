@@ -8,11 +8,25 @@ if TYPE_CHECKING:
     from softhca.hca.function import Function
     from softhca.hca.qp_context import Path, Qp
 
+_MEMBER = 0x8000
+"""P_Key bit: full member of the partition."""
+
 
 def peer_of(fn: Function, qp: Qp) -> Qp | None:
     """The QP at the end of a connected QP's path, or None when the path leads nowhere."""
     other = end_of(fn, qp.path)
     return None if other is None else other.qps.find(qp.remote_qpn)
+
+
+def same_partition(own: int, other: int) -> bool:
+    """Whether two P_Keys are of one partition, and one of them of a full member (10.9.3)."""
+    return bool((own ^ other) & ~_MEMBER == 0 and own & ~_MEMBER and (own | other) & _MEMBER)
+
+
+def share_partition(qp: Qp, peer: Qp) -> bool:
+    """Whether both ends of a connection are in one partition: else the peer drops what comes."""
+    own = qp.fn.device.port.pkey(qp.path.pkey_index)
+    return same_partition(own, peer.fn.device.port.pkey(peer.path.pkey_index))
 
 
 def end_of(fn: Function, path: Path) -> Function | None:

@@ -142,6 +142,10 @@ class Port:
         """
         return (LINK_LOCAL_PREFIX << 64 | (0 if index else self.guid)).to_bytes(16, "big")
 
+    def violated_pkey(self) -> None:
+        """Count a packet that was dropped for its P_Key."""
+        self.pkey_violations = min(self.pkey_violations + 1, 0xFFFF)
+
     def pkey(self, index: int) -> int:
         """An entry of the P_Key table (16 bits)."""
         return self.pkeys[index] if index < len(self.pkeys) else 0

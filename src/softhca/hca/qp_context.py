@@ -79,15 +79,17 @@ class Path:
         gid: the peer's GID (16 bytes); on InfiniBand looked at when `has_gid` alone.
         has_gid: a global route header is sent (InfiniBand).
         mac: the peer's MAC (RoCE).
+        pkey_index: of the P_Key that it sends and takes.
     """
 
-    __slots__ = ("gid", "has_gid", "lid", "mac")
+    __slots__ = ("gid", "has_gid", "lid", "mac", "pkey_index")
 
     def __init__(self, ads: Ads) -> None:
         self.lid = ads.rlid
         self.has_gid = bool(ads.grh)
         self.gid = bytes(ads.rgid_rip)
         self.mac = ads.rmac_47_32 << 32 | ads.rmac_31_0
+        self.pkey_index = ads.pkey_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from softhca.hca import atomics, rq
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyUser, KeyViolation, Right, check_invalidation
-from softhca.hca.path import peer_of
+from softhca.hca.path import peer_of, share_partition
 from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
 from softhca.hca.srq import XrcSrq
@@ -246,6 +246,9 @@ def _responder(fn: Function, qp: Qp, srqn: int) -> Inbound:
         or peer.state not in RECEIVING
         or peer_of(peer.fn, peer) is not qp
     ):
+        raise NoAnswer
+    if not share_partition(qp, peer):
+        peer.fn.device.port.violated_pkey()
         raise NoAnswer
     if peer.state is QpState.RTR and not peer.established:
         peer.established = True
