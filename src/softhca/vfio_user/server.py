@@ -11,6 +11,7 @@ from softhca.vfio_user.connection import Connection
 from softhca.vfio_user.listener import Listener
 from softhca.vfio_user.loop import Loop
 from softhca.vfio_user.protocol import ProtocolError
+from softhca.vfio_user.scheduling import want_short_slices
 from softhca.vfio_user.session import Session
 
 __all__ = ["Loop", "Server"]
@@ -22,7 +23,7 @@ class Server:
     """One device on one socket, for one client at a time.
 
     Whoever connects while a client is served waits, and is served when that one has gone. With each client the
-    device starts cold.
+    device starts cold. The thread that makes it asks the system for short slices (:mod:`.scheduling`).
 
     Args:
         loop: serves the socket and runs the device's engine.
@@ -53,6 +54,7 @@ class Server:
         self._closed = False
         self.clients = 0
         """Clients that have come so far."""
+        want_short_slices()
         loop.add_engine(device.engine)
         loop.add_reader(self._listener, self._accept)
 
