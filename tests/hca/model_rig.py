@@ -43,12 +43,14 @@ WAIT = 4_000_000
 LONG_WAIT = 1_100_000_000
 """In this time the device looks at receive queues in error (ns)."""
 QKEY = 0x1122_3344
+TURNED = 0x5555_0000_0000
+"""Where the key begins whose pages change."""
 LOG_SQ, LOG_RQ, LOG_POOL = 4, 2, 3
 STRIDE = 64
 Rights = frozenset[str]
 ALL_RIGHTS = frozenset(("lr", "lw", "rr", "rw", "a"))
 READER = frozenset(("lr", "rr"))
-OPEN = ("mtt", "pa", "klm", "ksm", "deep")
+OPEN = ("mtt", "pa", "klm", "ksm", "deep", "turned")
 """Keys to memory that allow everything."""
 SHUT = ("reader", "foreign", "free", "unknown", "null")
 """Keys that refuse, all or some."""
@@ -118,6 +120,7 @@ class End:
     received: Completions
     buffer: Buffer
     pool: Pool | None
+    kernel: Queue
     names: dict[str, int] = field(default_factory=dict)
     blocks: dict[int, int] = field(default_factory=dict)
     stalled: bool = False
@@ -169,6 +172,8 @@ def make_keys(end: End, pd: int, random: Random) -> None:
     halves = [("flat", page * PAGE, PAGE) for page in (3, 0, 3)]
     indirect("ksm", halves, access_mode_1_0=AccessMode.KSM, log_page_size=12, start_addr=1 << 40)
     indirect("deep", [("klm", 2990, 40), ("ksm", 4000, 5000), ("mtt", 0, 64)])
+    fields = {"translations_octword_size": 4, "log_page_size": 12, "free": 1, "umr_en": 1, "a": 1}
+    add("turned", bench.mkey(window, pages=[], pd=pd, **fields), TURNED, [])
     names["window"] = make_window(bench, pd)
     keys[names["window"]] = Key(0, [], frozenset(), usable=False, revocable=True)
 
@@ -253,8 +258,13 @@ class Rig:
             allowed=frozenset(("read", "write", "atomic")) - {setup.forbidden},
             qkey=QKEY + which,
         )
-        end = End(bench, side, queue, sent, received, buffer, pool)
+        kernel = bench.qp(bench.cq(), st=ServiceType.REG_UMR, rq_type=RqType.ZERO_LEN_RQ, fre=1, pd=0, log_sq=LOG_SQ)
+        bench.to_init(kernel)
+        bench.to_rtr(kernel, 0)
+        bench.to_rts(kernel)
+        end = End(bench, side, queue, sent, received, buffer, pool, kernel)
         make_keys(end, pd, random)
+        self.turn(end, random)
         return end
 
     def _connect(self) -> None:
@@ -322,6 +332,17 @@ class Rig:
         end.stalled = True
         control = struct.pack(">II", 0, end.queue.number << 8 | 1)
         end.bench.ring(end.queue.uar, 0x800, control)
+
+    @staticmethod
+    def turn(end: End, random: Random) -> None:
+        """The kernel gives a key other pages, under the same number."""
+        order = random.sample(range(PAGES), PAGES)
+        number = end.names["turned"]
+        entries = b"".join((end.base + page * PAGE | 3).to_bytes(8, "big") for page in order)
+        mask = int(MkeyMask.LEN | MkeyMask.START_ADDR | MkeyMask.FREE)
+        body = umr(mask, flags=UmrFlag.INLINE, entries=entries, start_addr=TURNED, len=SIZE)
+        end.kernel.post(WqeOpcode.UMR, body, immediate=number, flags=0)
+        end.model.keys[number].places = [place for page in order for place in range(page * PAGE, (page + 1) * PAGE)]
 
     def recover(self, end: End) -> None:
         """Let an unreliable QP send again after an error."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,11 +33,12 @@ class Step:
     """Something that is done to both.
 
     Attributes:
-        kind: send, receive, bind, recover (an unreliable QP's send queue).
+        kind: send, receive, bind, turn (pages of a key), recover (an unreliable QP's send queue).
         wrong: what is wrong with it: local, remote, long, opcode, receive (there may be none); "" is nothing.
         local, remote, words: the rest is what the kind needs.
         hits: a compare finds what it compares with.
         choice: of variants.
+        repeat: so many of them are posted, one place further each time.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class Step:
     solicited: bool = False
     ring: bool = True
     choice: int = 0
+    repeat: int = 1
 
 
 SIDES = st.integers(0, 1)
@@ -68,7 +71,7 @@ def sends(service: ServiceType) -> st.SearchStrategy[Step]:
         side=SIDES,
         wrong=WRONG,
         opcode=st.sampled_from((*sorted(OPCODES[service]), WqeOpcode.NOP)),
-        local=st.lists(PARTS, max_size=4).map(tuple),
+        local=st.one_of(st.tuples(PLACES), st.lists(PARTS, max_size=4).map(tuple)),
         remote=REMOTE,
         words=st.tuples(WORD, WORD, WORD, WORD),
         hits=st.booleans(),
@@ -76,6 +79,7 @@ def sends(service: ServiceType) -> st.SearchStrategy[Step]:
         solicited=st.booleans(),
         ring=st.sampled_from((True, True, True, False)),
         choice=st.integers(0, 15),
+        repeat=st.sampled_from((1, 1, 1, 1, 2, 7)),
     )
 
 
@@ -88,13 +92,14 @@ RECEIVES = st.builds(
     remote=st.builds(Place, st.sampled_from(OPEN), AT, st.just(ROOM)),
 )
 BINDS = st.builds(Step, kind=st.just("bind"), side=SIDES, wrong=WRONG, remote=REMOTE, choice=st.integers(0, 15))
+TURNS = st.builds(Step, kind=st.just("turn"), side=SIDES, choice=st.integers(0, 15))
 RECOVERS = st.builds(Step, kind=st.just("recover"), side=SIDES)
 
 
 def streams(service: ServiceType) -> st.SearchStrategy[list[Step]]:
     """Up to 60 steps."""
-    kinds = {"send": sends(service), "receive": RECEIVES, "recover": RECOVERS, "bind": BINDS}
-    names = ["send"] * 6 + ["receive"] * 4
+    kinds = {"send": sends(service), "receive": RECEIVES, "recover": RECOVERS, "bind": BINDS, "turn": TURNS}
+    names = ["send"] * 6 + ["receive"] * 4 + ["turn"]
     names += ["recover"] if service in (ServiceType.UC, ServiceType.UD) else []
     names += ["bind"] if service in (ServiceType.RC, ServiceType.UC) else []
     step = st.sampled_from(names).flatmap(kinds.__getitem__)
@@ -191,6 +196,23 @@ def work(rig: Rig, end: End, step: Step) -> Work:
     )
 
 
+def sends_of(step: Step) -> list[Step]:
+    """A step that is repeated, one by one; the last one rings, if any does."""
+
+    def moved(place: Place, count: int) -> Place:
+        return replace(place, at=place.at + count * place.length)
+
+    return [
+        replace(
+            step,
+            local=tuple(moved(part, count) if isinstance(part, Place) else part for part in step.local),
+            remote=moved(step.remote, count),
+            ring=step.ring and count == step.repeat - 1,
+        )
+        for count in range(step.repeat)
+    ]
+
+
 def send(rig: Rig, end: End, step: Step) -> None:
     """Post a send work request. One whose receive work request is missing kills a QP that does not wait for it."""
     posted = work(rig, end, step)
@@ -231,8 +253,11 @@ def follow(setup: Setup, steps: list[Step]) -> None:
         end = (rig.left, rig.right)[step.side]
         if step.kind == "recover":
             rig.recover(end)
+        elif step.kind == "turn":
+            rig.turn(end, Random(step.choice))
         else:
-            kinds[step.kind](rig, end, step)
+            for single in sends_of(step):
+                kinds[step.kind](rig, end, single)
         rig.settle()
 
 
