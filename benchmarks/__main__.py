@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import card, guest, vfio_user
+from benchmarks import perftest as perftest_in_guest
 from benchmarks.report import Line, duration, rate, show
 
 GROUPS: dict[str, Callable[[], list[Line]]] = {}
@@ -55,6 +56,12 @@ def warm() -> list[Line]:
         duration("guest: true, by boot", 15, _later(lambda: guest.warm(boot=True))),
         duration("guest: true, from the snapshot", 8, _later(lambda: guest.warm(boot=False))),
     ]
+
+
+@_group
+def perftest() -> list[Line]:
+    """Perftest in a guest, as a multiple of what the kernel's rdma_rxe gives there."""
+    return perftest_in_guest.lines()
 
 
 @_group
