@@ -230,6 +230,9 @@ class Hca(PciFunction):
             return
         end = min(offset + len(data), BAR0_SIZE)
         if offset >= FIRST_UAR * UAR_PAGE:
+            if offset % UAR_PAGE + len(data) <= UAR_PAGE:
+                uar.doorbell(self.function, offset // UAR_PAGE, offset % UAR_PAGE, data)
+                return
             self._uar_write(offset, data[: end - offset])
             return
         if offset < SEGMENT_SIZE:

@@ -93,6 +93,15 @@ class Connection:
         if flags & socket.MSG_CTRUNC or sum(len(group) for _, group in self._fds) > MAX_FDS:
             raise ProtocolError(errno.EMFILE, f"more descriptors than the {MAX_FDS} of one message, or than free")
 
+    def unread(self) -> tuple[bytes, int]:
+        """What was read, and where in it the next message begins; nothing while descriptors have to be handed out."""
+        return (b"", 0) if self._fds else (self._buffer, self._start)
+
+    def skip(self, buffer: bytes, end: int) -> None:
+        """Messages of `buffer` up to `end` (from :meth:`unread`) were taken."""
+        if buffer is self._buffer:
+            self._start = end
+
     def next_message(self) -> Message | None:
         """Take the next complete message, or None.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import struct
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from softhca.vfio_user.protocol import (
     DeviceInfo,
     DmaMap,
     DmaUnmap,
+    Header,
     Irq,
     IrqFlags,
     IrqInfo,
@@ -49,6 +51,10 @@ _log = logging.getLogger(__name__)
 _ACCESS = RegionAccess.layout
 _ACCESS_SIZE = _ACCESS.size
 _WRITE = int(Command.REGION_WRITE)
+_DOORBELL = struct.Struct(f"{Header.layout.format}{_ACCESS.format[1:]}8s")
+"""A REGION_WRITE of 8 bytes, its header included."""
+_DOORBELL_SIZE = _DOORBELL.size
+_LAST_BAR = 5
 
 _Sized = TypeVar("_Sized", DeviceInfo, RegionInfo, IrqInfo)
 Handler = Callable[[bytes], bytes]
@@ -126,6 +132,8 @@ class Session:
         next_message = connection.next_message
         write = self._write
         while not connection.congested:
+            if self._versioned:
+                self._take_doorbells()
             message = next_message()
             if message is None:
                 return
@@ -137,6 +145,28 @@ class Session:
                     self._refused(number, command, error)
             else:
                 self._answer(number, command, flags, body, fds)
+
+    def _take_doorbells(self) -> None:
+        """Take the posted 8-byte BAR writes that come next: nearly all that a busy guest sends.
+
+        They mean what they mean to :meth:`_write`, at a third of its cost. Anything else is left to it.
+        """
+        buffer, at = self._connection.unread()
+        last = len(buffer) - _DOORBELL_SIZE
+        if at > last:
+            return
+        take, sizes, write = _DOORBELL.unpack_from, self._sizes, self._device.bar_write
+        try:
+            while at <= last:
+                _, command, size, flags, _, offset, region, count, data = take(buffer, at)
+                if command != _WRITE or size != _DOORBELL_SIZE or flags != FLAG_NO_REPLY or count != 8:
+                    return
+                if region > _LAST_BAR or offset + 8 > sizes[region]:
+                    return
+                at += _DOORBELL_SIZE
+                write(region, offset, data)
+        finally:
+            self._connection.skip(buffer, at)
 
     def _answer(self, number: int, command: int, flags: int, body: bytes, fds: list[int]) -> None:
         silent = flags & FLAG_NO_REPLY
