@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.qp import QpState, ServiceType
@@ -104,7 +104,13 @@ class Receive:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a CQE says; `work` is the opcode of the send WQE, `source` what a datagram's says of its sender."""
+    """What a CQE says.
+
+    Attributes:
+        work: opcode of the send WQE.
+        source: what the CQE of a datagram says of its sender.
+        carried: the message itself, when the CQE carries it in place of memory.
+    """
 
     opcode: CqeOpcode
     counter: int
@@ -115,6 +121,7 @@ class Completion:
     immediate: int = 0
     solicited: bool = False
     source: int = 0
+    carried: bytes = b""
 
 
 class Failed(Exception):
@@ -136,6 +143,7 @@ class Side:
     Attributes:
         shared: receive work requests are in a pool; they outlive the QP.
         allowed: what the peer may ask for: read, write, atomic.
+        carries_received, carries_read: bytes of a message that a CQE carries.
         sent, received: completions that are to come.
     """
 
@@ -146,6 +154,9 @@ class Side:
     shared: bool = False
     allowed: frozenset[str] = frozenset(("read", "write", "atomic"))
     qkey: int = 0
+    carries_received: int = 0
+    carries_read: int = 0
+    carried: bytes = b""
     posted: list[Work] = field(default_factory=list)
     receives: list[Receive] = field(default_factory=list)
     sent: list[Completion] = field(default_factory=list)
@@ -249,7 +260,7 @@ class Model:
     def run(self, side: Side) -> None:
         """Carry out what is posted to a side's send queue, as far as it goes."""
         while side.posted and side.state is QpState.RTS:
-            work = side.posted[0]
+            work, side.carried = side.posted[0], b""
             try:
                 length = self._carry_out(side, work)
             except NotReady:
@@ -261,7 +272,8 @@ class Model:
             else:
                 side.posted.pop(0)
                 if work.signalled:
-                    side.sent.append(Completion(CqeOpcode.REQ, work.counter, side.qpn, work.opcode, length=length))
+                    done = Completion(CqeOpcode.REQ, work.counter, side.qpn, work.opcode, length=length)
+                    side.sent.append(replace(done, carried=side.carried))
         if side.state is not QpState.RTS:
             side.flush_sends()
         if side.state is QpState.ERR:
@@ -361,7 +373,10 @@ class Model:
             old = int.from_bytes(data, "little")
             peer.write(places, CHANGES[work.opcode](old, *work.operands).to_bytes(8, "little"))
             data = old.to_bytes(8, "little" if self.host_order else "big")
-        side.write(targets, data)
+        if work.signalled and not atomic and length <= side.carries_read:
+            side.carried = data
+        else:
+            side.write(targets, data)
         return length
 
     def _deliver(self, peer: Side, work: Work, payload: bytes) -> None:
@@ -385,8 +400,10 @@ class Model:
             key.usable = False
         else:
             places = self._scatter(peer, len(payload))
-        peer.write(places, payload)
-        self._receive(peer, work, len(payload))
+        carried = work.opcode is not WqeOpcode.SEND_INVAL and len(payload) <= peer.carries_received
+        if not carried:
+            peer.write(places, payload)
+        self._receive(peer, work, len(payload), carried=payload if carried else b"")
 
     def _scatter(self, peer: Side, length: int) -> Places:
         """Where the next receive work request puts a message."""
@@ -410,7 +427,7 @@ class Model:
         peer.enter_error()
         return Failed(remote)
 
-    def _receive(self, peer: Side, work: Work, length: int, source: int = 0) -> None:
+    def _receive(self, peer: Side, work: Work, length: int, source: int = 0, carried: bytes = b"") -> None:
         """Complete the next receive work request."""
         if not peer.receives:
             raise NotReady
@@ -424,6 +441,7 @@ class Model:
                 immediate=immediate,
                 solicited=work.solicited,
                 source=source,
+                carried=carried,
             )
         )
 

@@ -62,6 +62,7 @@ class Setup:
 
     Attributes:
         pools: where receive work requests are: own, srq or rmp.
+        carried: bytes of a message that CQEs carry: 0, 32 or 64.
         forbidden: what the QPs do not allow their peers: read, write, atomic, or nothing of these.
     """
 
@@ -71,6 +72,7 @@ class Setup:
     wide_cqes: bool = False
     rnr_retry: int = 0
     host_order: bool = False
+    carried: int = 0
     forbidden: str = ""
 
 
@@ -233,11 +235,13 @@ class Rig:
 
     def _end(self, bench: Bench, which: int, random: Random) -> End:
         setup = self.setup
-        size: dict[str, Any] = {"cqe_sz": int(setup.wide_cqes)}
+        size: dict[str, Any] = {"cqe_sz": int(setup.wide_cqes or setup.carried > 32)}
         sent, received = bench.cq(log_size=5, **size), bench.cq(log_size=5, **size)
         pd = bench.call(Opcode.ALLOC_PD).pd
         kind = setup.pools[which]
-        pool, context = None, {"st": setup.service, "pd": pd}
+        pool, context = None, {"st": setup.service, "pd": pd, "cs_res": setup.carried // 32}
+        if setup.service is ServiceType.RC:
+            context["cs_req"] = setup.carried // 32 * 0x11
         if setup.service is ServiceType.XRC:
             context |= {"xrcd": self.xrcd, "rq_type": RqType.SRQ_RQ if which else RqType.ZERO_LEN_RQ}
             if which:
@@ -257,6 +261,8 @@ class Rig:
             shared=pool is not None,
             allowed=frozenset(("read", "write", "atomic")) - {setup.forbidden},
             qkey=QKEY + which,
+            carries_received=setup.carried,
+            carries_read=setup.carried if setup.service is ServiceType.RC else 0,
         )
         kernel = bench.qp(bench.cq(), st=ServiceType.REG_UMR, rq_type=RqType.ZERO_LEN_RQ, fre=1, pd=0, log_sq=LOG_SQ)
         bench.to_init(kernel)
@@ -373,7 +379,8 @@ class Rig:
     def _compare(where: str, cq: Completions, expected: list[Completion]) -> None:
         seen = []
         while (raw := cq.raw()) is not None:
-            seen.append(completion(raw))
+            end = ((cq.consumer - 1) % (1 << cq.log_size) + 1) * cq.stride
+            seen.append(completion(raw, bytes(cq.memory.view[end - cq.stride : end])))
         assert seen == expected, f"{where}: {seen}, expected {expected}"
         expected.clear()
 
@@ -473,14 +480,15 @@ def operands(opcode: WqeOpcode, values: tuple[int, ...]) -> bytes:
     return struct.pack(f">{len(values)}Q", *values)
 
 
-def completion(raw: bytes) -> Completion:
-    """A CQE as the model says it."""
+def completion(raw: bytes, slot: bytes) -> Completion:
+    """A CQE as the model says it; `slot` is all of it, of 64 or 128 bytes."""
     cqe = Cqe64(raw)
     opcode = CqeOpcode(cqe.opcode)
     if opcode in (CqeOpcode.REQ_ERR, CqeOpcode.RESP_ERR):
         error = ErrCqe(raw)
         work = error.s_wqe_opcode_qpn >> 24
         return Completion(opcode, error.wqe_counter, error.qpn, work, error.syndrome)
+    carried = (slot[-64:], slot)[cqe.format - 1][: cqe.byte_cnt] if cqe.format else b""
     return Completion(
         opcode,
         cqe.wqe_counter,
@@ -489,7 +497,8 @@ def completion(raw: bytes) -> Completion:
         length=cqe.byte_cnt,
         immediate=cqe.imm_inval_pkey,
         solicited=bool(cqe.solicited),
-        source=cqe.flags_rqpn,
+        source=0 if carried else cqe.flags_rqpn,
+        carried=carried,
     )
 
 

@@ -25,6 +25,8 @@ ROOM = 5000
 """A receive work request holds any message, unless it is a wrong one."""
 NEEDS = {WqeOpcode.RDMA_READ: "rr"} | dict.fromkeys(WRITES, "rw") | dict.fromkeys(ATOMICS, "a")
 PERMITS = {WqeOpcode.RDMA_READ: "read"} | dict.fromkeys(WRITES, "write") | dict.fromkeys(ATOMICS, "atomic")
+PLAIN = ("flat",) * 10
+"""Pages one behind the other, as most keys have them: the fast loop takes these."""
 NEAR = Place("mtt", 0, 1)
 
 
@@ -58,9 +60,9 @@ class Step:
 
 SIDES = st.integers(0, 1)
 WRONG = st.sampled_from(("",) * 120 + ("local", "remote", "long", "opcode", "receive"))
-PLACES = st.builds(Place, st.sampled_from((*OPEN * 4, "null")), AT, LENGTH)
+PLACES = st.builds(Place, st.sampled_from((*OPEN * 2, *PLAIN, "null")), AT, LENGTH)
 PARTS = st.one_of(PLACES, PLACES, PLACES, st.binary(max_size=150))
-REMOTE = st.builds(Place, st.sampled_from(OPEN + ("window",) * 3), AT, LENGTH)
+REMOTE = st.builds(Place, st.sampled_from((*OPEN, *PLAIN, "window", "window")), AT, LENGTH)
 
 
 def sends(service: ServiceType) -> st.SearchStrategy[Step]:
@@ -89,7 +91,7 @@ RECEIVES = st.builds(
     side=SIDES,
     wrong=WRONG,
     local=st.lists(PLACES, max_size=2).map(tuple),
-    remote=st.builds(Place, st.sampled_from(OPEN), AT, st.just(ROOM)),
+    remote=st.builds(Place, st.sampled_from((*OPEN, *PLAIN)), AT, st.just(ROOM)),
 )
 BINDS = st.builds(Step, kind=st.just("bind"), side=SIDES, wrong=WRONG, remote=REMOTE, choice=st.integers(0, 15))
 TURNS = st.builds(Step, kind=st.just("turn"), side=SIDES, choice=st.integers(0, 15))
@@ -109,6 +111,7 @@ def streams(service: ServiceType) -> st.SearchStrategy[list[Step]]:
 def setups(service: ServiceType) -> st.SearchStrategy[Setup]:
     """How the two QPs are made."""
     kinds = st.sampled_from(("own", "own", "srq", "rmp"))
+    carried = (0, 0, 0, 32, 64) if service in (ServiceType.RC, ServiceType.UC) else (0,)
     return st.builds(
         Setup,
         service=st.just(service),
@@ -117,6 +120,7 @@ def setups(service: ServiceType) -> st.SearchStrategy[Setup]:
         wide_cqes=st.booleans(),
         rnr_retry=st.sampled_from((0, 2, 7, 7, 7)),
         host_order=st.booleans(),
+        carried=st.sampled_from(carried),
         forbidden=st.sampled_from(("", "", "", "read", "write", "atomic")),
     )
 
@@ -197,7 +201,10 @@ def work(rig: Rig, end: End, step: Step) -> Work:
 
 
 def sends_of(step: Step) -> list[Step]:
-    """A step that is repeated, one by one; the last one rings, if any does."""
+    """A step that is repeated, one by one; the last one rings, if any does. Long bursts are of the plainest shape."""
+    if step.repeat > 2 and step.kind == "send":
+        near = next((part for part in step.local if isinstance(part, Place)), NEAR)
+        step = replace(step, local=(replace(near, key="flat"),), remote=replace(step.remote, key="flat"))
 
     def moved(place: Place, count: int) -> Place:
         return replace(place, at=place.at + count * place.length)
