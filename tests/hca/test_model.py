@@ -274,3 +274,36 @@ def follow(setup: Setup, steps: list[Step]) -> None:
 @pytest.mark.requirement("A2", "A3", "G2", "G3", "G4", "G5")
 def test_streams(service: ServiceType, data: st.DataObject) -> None:
     follow(data.draw(setups(service)), data.draw(streams(service)))
+
+
+BURSTS = st.builds(
+    Step,
+    kind=st.just("send"),
+    side=SIDES,
+    opcode=st.sampled_from((WqeOpcode.SEND, WqeOpcode.SEND_IMM, WqeOpcode.RDMA_WRITE, WqeOpcode.RDMA_READ)),
+    local=st.tuples(st.builds(Place, st.just("flat"), AT, LENGTH)),
+    remote=st.builds(Place, st.just("flat"), AT, LENGTH),
+    words=st.tuples(WORD, WORD, WORD, WORD),
+    signalled=st.booleans(),
+    solicited=st.booleans(),
+    ring=st.booleans(),
+    repeat=st.integers(3, 15),
+)
+ROOMS = st.builds(Step, kind=st.just("receive"), side=SIDES, remote=st.just(Place("flat", 0, ROOM)), repeat=st.just(3))
+
+
+@RUNS
+@given(
+    setup=st.builds(
+        Setup,
+        service=st.just(ServiceType.RC),
+        devices=st.integers(1, 2),
+        pools=st.tuples(*[st.sampled_from(("own", "srq", "rmp"))] * 2),
+        rnr_retry=st.just(7),
+        carried=st.sampled_from((0, 32)),
+    ),
+    steps=st.lists(st.one_of(BURSTS, ROOMS, TURNS), min_size=10, max_size=30),
+)
+@pytest.mark.requirement("A3", "G5")
+def test_bursts(setup: Setup, steps: list[Step]) -> None:
+    follow(setup, steps)
