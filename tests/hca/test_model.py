@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -10,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from softhca.prm.cqe import CqeOpcode
 from softhca.prm.qp import QpState, ServiceType
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.model import ATOMICS, IMMEDIATE, OPCODES, RECEIVED, WRITES, Part, Work
 from tests.hca.model_rig import OPEN, SHUT, End, Place, Rig, Setup
 
-EXAMPLES = int(os.environ.get("SOFTHCA_FUZZ", "1")) * 15
+FUZZ = int(os.environ.get("SOFTHCA_FUZZ", "1"))
+EXAMPLES = FUZZ * 15
 RUNS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 WORD = st.one_of(st.integers(0, (1 << 64) - 1), st.sampled_from((0, 1, (1 << 64) - 1, 1 << 63)))
 LENGTH = st.sampled_from((1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 255, 1000, 2047, 4095, 4096))
@@ -307,3 +310,55 @@ ROOMS = st.builds(Step, kind=st.just("receive"), side=SIDES, remote=st.just(Plac
 @pytest.mark.requirement("A3", "G5")
 def test_bursts(setup: Setup, steps: list[Step]) -> None:
     follow(setup, steps)
+
+
+def wrap_sends(rig: Rig) -> None:
+    """Bring the left send queue to the end of its index."""
+    for _ in range((1 << 16) // 16 - 1):
+        for _ in range(16):
+            rig.left.queue.post(WqeOpcode.NOP, flags=0, ring=False)
+        rig.ring(rig.left)
+    for _ in range(12):
+        rig.left.queue.post(WqeOpcode.NOP, flags=0, ring=False)
+    rig.ring(rig.left)
+
+
+def wrap_both(rig: Rig) -> None:
+    """The same, and the right receive queue."""
+    for _ in range((1 << 16) // 4 - 1):
+        for _ in range(4):
+            assert rig.receive(rig.right, [NEAR])
+            rig.left.queue.post(WqeOpcode.SEND, flags=0, ring=False)
+        rig.right.model.receives.clear()
+        rig.ring(rig.left)
+        for _ in range(4):
+            rig.right.received.good(CqeOpcode.RESP_SEND)
+
+
+LONG = pytest.mark.skipif(FUZZ == 1, reason="one of the long runs: make fuzz")
+
+
+@pytest.mark.parametrize(
+    ("wrap", "pool"),
+    [
+        (wrap_sends, "own"),
+        pytest.param(wrap_both, "own", marks=LONG),
+        pytest.param(wrap_both, "srq", marks=LONG),
+        pytest.param(wrap_both, "rmp", marks=LONG),
+    ],
+)
+@pytest.mark.requirement("A3", "G2")
+def test_indices_wrap_at_16_bits(wrap: Callable[[Rig], None], pool: str) -> None:
+    rig = Rig(Setup(ServiceType.RC, pools=("own", pool), rnr_retry=7))
+    wrap(rig)
+    rig.left.stalled = False
+    assert rig.left.queue.sends == (1 << 16) - 4
+    long = Step("send", 0, opcode=WqeOpcode.SEND, local=(bytes(range(130)),))
+    room = Step("receive", 1, remote=Place("pa", 77, ROOM))
+    for step in [room, long] * 6 + [long] * 3 + [room] * 4:
+        if step is long:
+            send(rig, rig.left, step)
+        else:
+            receive(rig, rig.right, step)
+        rig.settle()
+    assert rig.left.queue.sends == 3 * 9 - 4
