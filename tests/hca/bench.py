@@ -203,7 +203,7 @@ class Bench:
         self.fn.forget_objects()
         self.uar = self.call(Opcode.ALLOC_UAR).uar
         self.pd = self.call(Opcode.ALLOC_PD).pd
-        self.events = self.eq(mask=1 << 0x01 | 0x1F_FFFE & ~(1 << 0x06) & ~(1 << 0x0A) & ~(1 << 0x0B))
+        self.events = self.eq(mask=1 << 0x01 | 0x1F_FFFE & ~(1 << 0x06) & ~(7 << 0x0A))
 
     def call(self, opcode: Opcode, request: Layout | None = None, **fields: Any) -> Any:
         """Carry out a command; its reply. Raises CommandError as the handler does."""

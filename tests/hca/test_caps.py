@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from softhca.hca.caps import IMPLEMENTED, TYPES, Capabilities, Limit
 from softhca.hca.command import COMMANDS, Stage
 from softhca.hca.profile import PAGES, load_profile, names
 from softhca.prm.hca_cap import CapType, CmdHcaCap, HcaCapUnion, RoceCap
+from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import ports as syndromes
 from tests.hca.ports_bench import ETH, IB, PortsBench
@@ -41,17 +43,26 @@ def general(bench: PortsBench, which: int = CURRENT) -> CmdHcaCap:
     return query(bench, CapType.GENERAL, which).cmd_hca_cap
 
 
+def leaves(page: Layout) -> Iterator[tuple[str, Any]]:
+    """Each field that is no structure, with the way to it."""
+    for name, field in page.FIELDS.items():
+        value = getattr(page, name)
+        if field.layout is not None and field.count is None:
+            yield from ((f"{name}.{inner}", found) for inner, found in leaves(value))
+        else:
+            yield name, value
+
+
 @pytest.mark.parametrize("profile", names())
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_nothing_is_claimed_beyond_the_mask(profile: str, page: str) -> None:
     claimed = Capabilities(load_profile(profile)).page(page, current=False)
-    for field in PAGES[page].FIELDS:
+    for field, value in leaves(claimed):
         if field not in IMPLEMENTED[page]:
-            value = getattr(claimed, field)
-            assert not value if isinstance(value, int) else not any(bytes(value) if hasattr(value, "FIELDS") else value)
+            assert not value if isinstance(value, int) else not any(value), field
 
 
-@pytest.mark.parametrize("field", ["pg", "dct", "tag_matching", "eswitch_manager", "log_max_uctx"])
+@pytest.mark.parametrize("field", ["dct", "tag_matching", "eswitch_manager", "log_max_uctx"])
 def test_what_the_model_has_and_the_device_has_not(ib: PortsBench, field: str) -> None:
     assert ib.profile.capabilities["general"][field]
     assert getattr(general(ib, MAXIMUM), field) == 0
@@ -172,13 +183,31 @@ def test_reserved_bits_of_a_page(ib: PortsBench, at: int) -> None:
 
 def test_a_structure_and_an_array_within_a_page(eth: PortsBench) -> None:
     page = query(eth, CapType.ODP, CURRENT)
-    page.odp_cap.transport_page_fault_scheme_cap.rc_odp_caps.send = 1
+    page.odp_cap.transport_page_fault_scheme_cap.rc_odp_caps.send = 0
     refused = eth.refusal(Opcode.SET_HCA_CAP, op_mod=CapType.ODP << 1, capability=bytes(page))
     assert refused is syndromes.CAPABILITY_NOT_SELECTABLE
     page = query(eth, CapType.ETHERNET_OFFLOADS, CURRENT)
     page.per_protocol_networking_offload_caps.lro_timer_supported_periods[2] = 8
     refused = eth.refusal(Opcode.SET_HCA_CAP, op_mod=CapType.ETHERNET_OFFLOADS << 1, capability=bytes(page))
     assert refused is syndromes.CAPABILITY_NOT_SELECTABLE
+
+
+@pytest.mark.requirement("C7", "G4")
+def test_what_faults_is_selected(ib: PortsBench) -> None:
+    def faulting(which: int) -> list[int]:
+        scheme = query(ib, CapType.ODP, which).odp_cap.transport_page_fault_scheme_cap
+        return [int.from_bytes(bytes(part)[:1], "big") for part in (scheme.rc_odp_caps, scheme.xrc_odp_caps)]
+
+    assert faulting(MAXIMUM) == [0b1111_0100, 0b1011_0100]
+    assert faulting(CURRENT) == [0b1111_0000, 0]
+    page = query(ib, CapType.ODP, CURRENT)
+    scheme = page.odp_cap.transport_page_fault_scheme_cap
+    scheme.rc_odp_caps.srq_receive = scheme.xrc_odp_caps.send = scheme.xrc_odp_caps.read = 1
+    select(ib, CapType.ODP, page)
+    assert faulting(CURRENT) == [0b1111_0100, 0b1001_0000]
+    scheme.xrc_odp_caps.receive = 1
+    refused = ib.refusal(Opcode.SET_HCA_CAP, op_mod=CapType.ODP << 1, capability=bytes(page))
+    assert refused is syndromes.CAPABILITY_ABOVE_MAXIMUM
 
 
 def test_a_page_written_back_as_it_is(eth: PortsBench) -> None:

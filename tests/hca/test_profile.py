@@ -9,6 +9,7 @@ import pytest
 from softhca.hca.caps import IMPLEMENTED, SELECTABLE, Capabilities
 from softhca.hca.profile import PAGES, ProfileError, load_profile, names
 from softhca.prm.hca_cap import PortType
+from softhca.prm.layout import Layout
 
 DEVICES = {
     "connectx-5-ib": 0x1017,
@@ -84,7 +85,12 @@ def test_cards_of_a_model_have_addresses_of_their_own() -> None:
 
 def test_names_of_the_mask_are_fields_of_the_pages() -> None:
     for name, fields in (*IMPLEMENTED.items(), *SELECTABLE.items()):
-        assert set(fields) <= set(PAGES[name].FIELDS)
+        for path in fields:
+            layout: type[Layout] | None = PAGES[name]
+            for part in path.split("."):
+                assert layout is not None, path
+                layout = layout.FIELDS[part].layout
+            assert layout is None, path
     for name, selectable in SELECTABLE.items():
         assert set(selectable) <= set(IMPLEMENTED[name])
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
-from softhca.hca.profile import PAGES, Profile
+from softhca.hca.profile import PAGES, Figures, Profile
 from softhca.prm.hca_cap import (
     AtomicCaps,
     CapType,
     CmdHcaCap,
     CmdifChecksum,
     HcaCapUnion,
+    OdpCap,
     PerProtocolNetworkingOffloadCaps,
     QueryHcaCapIn,
     QueryHcaCapOut,
@@ -63,6 +64,11 @@ class Limit:
 AS_PROFILE = Limit()
 FLAG = Limit(most=1)
 
+_TRANSPORT = "transport_page_fault_scheme_cap"
+_FAULTING = ("send", "receive", "write", "read", "atomic", "srq_receive")
+_LATER = (*(f"{_TRANSPORT}.xrc_odp_caps.{name}" for name in _FAULTING), f"{_TRANSPORT}.rc_odp_caps.srq_receive")
+"""What may fault only once software has selected it: Linux selects just these."""
+
 IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
     "general": {
         # Limits of objects and queues.
@@ -90,6 +96,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "umr_ptr_rlky": FLAG,
         "imaicl": FLAG,
         "atomic": FLAG,
+        "pg": FLAG,
         "log_max_pd": Limit(most=24),
         "log_max_xrcd": Limit(most=24),
         "log_max_transport_domain": Limit(most=24),
@@ -156,7 +163,11 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "repeated_block_disabled": Limit(always=1),
     },
     "ethernet": {},
-    "odp": {},
+    "odp": {
+        **dict.fromkeys((f"{_TRANSPORT}.rc_odp_caps.{name}" for name in _FAULTING), FLAG),
+        **dict.fromkeys((f"{_TRANSPORT}.xrc_odp_caps.{name}" for name in _FAULTING), FLAG),
+        f"{_TRANSPORT}.ud_odp_caps.send": FLAG,
+    },
     "atomic": {
         "atomic_req_8B_endianness_mode": Limit(most=1),
         "supported_atomic_req_8B_endianness_mode_1": FLAG,
@@ -174,13 +185,15 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
     },
     "flow_table": {},
 }
-"""What is implemented, by page of the profile: a field that is not here answers 0, whatever the profile says.
+"""What is implemented, by page of the profile: a field that is not here answers 0, whatever the profile says. Dots lead
+into structures.
 
 Without `xrc` mlx5_ib does not load.
 """
 
 INITIAL: Mapping[str, Mapping[str, int]] = {
     "general": {"cmdif_checksum": CmdifChecksum.INITIAL_STATE},
+    "odp": dict.fromkeys(_LATER, 0),
     "atomic": {"atomic_req_8B_endianness_mode": 0},
     "roce": {"sw_r_roce_src_udp_port": 0},
 }
@@ -194,6 +207,7 @@ SELECTABLE: Mapping[str, Mapping[str, tuple[int, ...] | None]] = {
         "roce": (0, 1),
         "log_max_current_uc_list": None,
     },
+    "odp": dict.fromkeys(_LATER),
     "atomic": {"atomic_req_8B_endianness_mode": (0, 1)},
     "roce": {"sw_r_roce_src_udp_port": (0, 1)},
 }
@@ -213,12 +227,35 @@ TYPES: Mapping[CapType, str] = {
 """The pages that QUERY_HCA_CAP reads, by type."""
 
 
+def _figure(figures: Figures, path: str) -> int:
+    """A profile's figure for a field; 0 when it has none."""
+    found: Any = figures
+    for name in path.split("."):
+        found = found.get(name, {})
+    return int(found or 0)
+
+
+def _get(page: Any, path: str) -> Any:
+    """A field of a page."""
+    for name in path.split("."):
+        page = getattr(page, name)
+    return page
+
+
+def _set(page: Any, path: str, value: int) -> None:
+    """Set a field of a page."""
+    *inside, last = path.split(".")
+    for name in inside:
+        page = getattr(page, name)
+    setattr(page, last, value)
+
+
 def masked(profile: Profile, name: str) -> Layout:
     """A page of `profile` as far as it is implemented."""
     page = PAGES[name].new()
     figures = profile.capabilities[name]
     for field, limit in IMPLEMENTED[name].items():
-        setattr(page, field, limit.apply(int(figures.get(field, 0))))
+        _set(page, field, limit.apply(_figure(figures, field)))
     return page
 
 
@@ -239,7 +276,7 @@ class Capabilities:
         for name, layout in PAGES.items():
             page = layout(bytearray(bytes(self._maximum[name])))
             for field, value in INITIAL.get(name, {}).items():
-                setattr(page, field, min(value, getattr(page, field)))
+                _set(page, field, min(value, _get(page, field)))
             self._current[name] = page
 
     @property
@@ -252,6 +289,12 @@ class Capabilities:
     def ethernet(self) -> PerProtocolNetworkingOffloadCaps:
         """Current Ethernet offloads."""
         page: PerProtocolNetworkingOffloadCaps = self._current["ethernet"]
+        return page
+
+    @property
+    def odp(self) -> OdpCap:
+        """Current on-demand paging capabilities."""
+        page: OdpCap = self._current["odp"]
         return page
 
     @property
@@ -289,7 +332,7 @@ class Capabilities:
                 raise CommandError(
                     syndromes.CAPABILITY_NOT_SELECTABLE, f"{name}.{field}: allowed are {', '.join(allowed) or 'none'}"
                 )
-            value, most, defined = getattr(new, field), getattr(maximum, field), allowed[field]
+            value, most, defined = _get(new, field), _get(maximum, field), allowed[field]
             if value > most:
                 raise CommandError(syndromes.CAPABILITY_ABOVE_MAXIMUM, f"{name}.{field} = {value}, at most {most}")
             if defined is not None and value not in defined:
@@ -312,11 +355,9 @@ def _changed(layout: type[Layout], old: Layout, new: Layout) -> Iterator[str]:
     for name, field in layout.FIELDS.items():
         before, after = getattr(old, name), getattr(new, name)
         if field.layout is not None and field.count is None:
-            differs = bytes(before) != bytes(after)
-        elif field.count is not None:
-            differs = list(before) != list(after)
-        else:
-            differs = before != after
+            yield from (f"{name}.{inner}" for inner in _changed(field.layout, before, after))
+            continue
+        differs = list(before) != list(after) if field.count is not None else before != after
         if differs:
             yield name
 

@@ -11,6 +11,7 @@ from softhca.hca.eq import Eq
 from softhca.hca.icm import IcmAccount
 from softhca.hca.mkey import MKey
 from softhca.hca.objects import Table
+from softhca.hca.odp import Fault
 from softhca.hca.pd import ProtectionDomain, TransportDomain, Xrcd
 from softhca.hca.q_counter import MOST_SETS, QCounter
 from softhca.hca.qp import Qp
@@ -52,6 +53,10 @@ class Function:
         self.event_map: dict[EventType, Eq] = {}
         self.special: dict[int, Qp] = {}
         """What QP number 0 and 1 on the wire are."""
+        self.faults: dict[int, Fault] = {}
+        """Page faults that wait for the host, by token."""
+        self.next_fault = 0
+        """The token of the next one."""
         self.multicast: dict[bytes, list[Qp]] = {}
         """Members of each multicast group, by MGID (16 bytes)."""
         self._tables: tuple[Table[Any], ...] = ()
@@ -114,6 +119,7 @@ class Function:
         )
         self.event_map.clear()
         self.special = {}
+        self.faults = {}
         self.multicast = {}
         self.vport = Vport(self.device.port)
 

@@ -26,6 +26,7 @@ from softhca.prm.qp import (
 if TYPE_CHECKING:
     from softhca.hca.cq import Cq
     from softhca.hca.function import Function
+    from softhca.hca.odp import Fault
     from softhca.hca.srq import ReceivePool
 
 _COUNTER = 0xFFFF
@@ -136,6 +137,7 @@ class Qp(HcaObject):
         takes_requests: it is not the initiator's end of an XRC connection.
         established: the event that a peer speaks has been given.
         lost: messages of this unreliable QP that nobody took.
+        fault, inbound_fault: the page faults that its send queue, and its end as a responder, waits for.
         flush_pause: nanoseconds until receive WQEs that are posted in error are looked for again.
     """
 
@@ -186,6 +188,8 @@ class Qp(HcaObject):
         self.takes_requests = self.service is not ServiceType.XRC or context.rq_type == RqType.SRQ_RQ
         self.established = False
         self.lost = 0
+        self.fault: Fault | None = None
+        self.inbound_fault: Fault | None = None
         self.refresh()
 
     def icm_bytes(self) -> int:
@@ -282,6 +286,9 @@ class Qp(HcaObject):
         self.context.state = state
         self.rest()
         self.flush_pause = 0
+        if state in (QpState.RST, QpState.SQER, QpState.ERR):
+            self.fault = None
+            self.inbound_fault = self.inbound_fault if state is QpState.SQER else None
         if state is QpState.RST:
             self._write_out()
             self.established = False
@@ -320,4 +327,5 @@ class Qp(HcaObject):
         self._write_out()
         self.rest()
         self.state = QpState.RST
+        self.fn.faults = {token: fault for token, fault in self.fn.faults.items() if fault.qp is not self}
         self.fn.special = {number: qp for number, qp in self.fn.special.items() if qp is not self}

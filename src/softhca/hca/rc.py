@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from softhca.hca import atomics, rq
+from softhca.hca import atomics, odp, rq
+from softhca.hca.errors import PageFault
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import KeyUser, KeyViolation, Right, check_invalidation
 from softhca.hca.path import peer_of, share_partition
@@ -101,6 +102,8 @@ class Message:
 def _local(fn: Function, qp: Qp, pointer: Pointer, right: Right) -> list[memoryview]:
     try:
         return views_of(fn, pointer, right, qp.key_user)
+    except PageFault:
+        raise
     except KeyViolation as violation:
         raise RequestFailed(CqeSyndrome.LOCAL_PROT_ERR, violation.vendor) from violation
 
@@ -163,6 +166,7 @@ def carry_out(
     Raises:
         RequestFailed: it ends in error.
         NotReady, NoAnswer: it is to be tried again.
+        PageFault: memory of its own is not there.
     """
     srqn = 0
     if qp.service is ServiceType.XRC:
@@ -289,8 +293,12 @@ def _remote_views(inbound: Inbound, pointer: Pointer, right: Right) -> list[memo
     if not pointer.length:
         return []  # the key of an empty request is not looked at (InfiniBand specification)
     try:
+        if odp.refused(peer):
+            raise KeyViolation(VendorSyndrome.KEY_NOT_PRESENT)
         return views_of(peer.fn, pointer, right, inbound.remote_user)
     except KeyViolation as violation:
+        if isinstance(violation, PageFault) and odp.responder_waits(inbound, pointer, right):
+            raise _later(peer) from violation
         raise _refused_key(peer, violation) from violation
 
 
@@ -396,8 +404,13 @@ def _next_receive(inbound: Inbound) -> rq.ReceiveWqe:
         ) from broken
     if wqe is None:
         peer.counters.out_of_buffer += 1
-        raise NotReady(RNR_NANOSECONDS[peer.context.min_rnr_nak])
+        raise _later(peer)
     return wqe
+
+
+def _later(peer: Qp) -> NotReady:
+    """The responder cannot take the request now."""
+    return NotReady(RNR_NANOSECONDS[peer.context.min_rnr_nak])
 
 
 def _receive(inbound: Inbound, message: Message) -> None:
@@ -434,9 +447,13 @@ def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryvi
             break
         step = min(left, segment.length)
         try:
+            if odp.refused(peer):
+                raise KeyViolation(VendorSyndrome.KEY_NOT_PRESENT)
             pointer = Pointer(segment.key, segment.address, step)
             targets += views_of(peer.fn, pointer, Right.LOCAL_WRITE, inbound.local_user)
         except KeyViolation as violation:
+            if isinstance(violation, PageFault) and odp.receiver_waits(inbound, wqe.counter, length):
+                raise _later(peer) from violation
             raise _failed_receive(
                 inbound, wqe, CqeSyndrome.LOCAL_PROT_ERR, violation.vendor, CqeSyndrome.REMOTE_OP_ERR
             ) from violation

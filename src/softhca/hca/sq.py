@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
-from softhca.hca import datagram, rq, umr
+from softhca.hca import datagram, odp, rq, umr
+from softhca.hca.errors import PageFault
 from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, WIDE, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
@@ -127,6 +128,9 @@ def broken(qp: Qp) -> None:
 def _send(fn: Function, qp: Qp) -> None:
     if qp.waiting or not qp.sq_size:
         return
+    if qp.fault is not None:
+        _end_fault(qp, qp.fault)
+        return
     budget, bytes_left = BUDGET, BYTE_BUDGET
     available = 0
     while available or (available := _posted(qp)):
@@ -144,6 +148,10 @@ def _send(fn: Function, qp: Qp) -> None:
         except NoAnswer:
             _await_answer(qp, wqe)
             return
+        except PageFault as fault:
+            if not odp.requester_waits(qp, wqe.counter, wqe.opcode):
+                _fail(qp, wqe, CqeSyndrome.LOCAL_PROT_ERR, fault.vendor)
+            return
         except RequestFailed as failure:
             _fail(qp, wqe, failure.syndrome, failure.vendor)
             return
@@ -151,6 +159,13 @@ def _send(fn: Function, qp: Qp) -> None:
         _complete(qp, wqe, length)
         if qp.state is not QpState.RTS:
             return
+
+
+def _end_fault(qp: Qp, fault: odp.Fault) -> None:
+    """The WQE that waits for a page fault ends in error when the host has refused to resolve it."""
+    if fault.refused and (available := _posted(qp)):
+        qp.fault = None
+        _fail(qp, _fetch(qp, available), CqeSyndrome.LOCAL_PROT_ERR, VendorSyndrome.KEY_NOT_PRESENT)
 
 
 def _carry_out(fn: Function, qp: Qp, wqe: SendWqe) -> int:
