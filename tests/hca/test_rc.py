@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from softhca.hca.mkey import RESERVED_LKEY
+from softhca.hca.mkey import MAX_PIECES, RESERVED_LKEY
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
 from softhca.prm.opcodes import Opcode
@@ -16,6 +16,7 @@ from softhca.prm.qp import QpState
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.bench import SECOND, Bench, Buffer, Completions, Queue, data, inline, remote
+from tests.hca.test_indirect_keys import indirect
 
 IMM = 0xCAFE_F00D
 
@@ -497,3 +498,26 @@ def test_sequence_numbers_count_packets(pair: Pair) -> None:
     pair.left.post(WqeOpcode.RDMA_WRITE, where, data(pair.lkey, pair.source.iova, 4097))
     assert pair.bench.call(Opcode.QUERY_QP, qpn=pair.left.number).qpc.next_send_psn == 2
     assert pair.bench.call(Opcode.QUERY_QP, qpn=pair.right.number).qpc.next_rcv_psn == 2
+
+
+@pytest.mark.requirement("G4")
+@pytest.mark.parametrize("opcode", [WqeOpcode.RDMA_WRITE, WqeOpcode.RDMA_READ])
+def test_pieces_of_a_message_are_bounded_over_all_its_segments(pair: Pair, opcode: WqeOpcode) -> None:
+    pieces = MAX_PIECES // 2
+    scattered = indirect(pair.bench, [(1, pair.lkey, pair.source.iova + 2 * at) for at in range(pieces)])
+    where = remote(pair.target.iova, pair.rkey)
+    pair.left.post(opcode, where, data(scattered, 0, pieces), data(scattered, 0, pieces))
+    assert pair.sent.good(CqeOpcode.REQ)
+    pair.left.post(opcode, where, data(scattered, 0, pieces), data(scattered, 0, pieces), data(scattered, 0, 1))
+    cqe = pair.sent.error()
+    assert (cqe.syndrome, cqe.vendor_err_synd) == (CqeSyndrome.LOCAL_PROT_ERR, VendorSyndrome.KEY_TOO_SCATTERED)
+
+
+@pytest.mark.requirement("G4")
+def test_pieces_of_a_receive_wqe_are_bounded_too(pair: Pair) -> None:
+    pieces = MAX_PIECES // 2
+    scattered = indirect(pair.bench, [(1, pair.rkey, pair.target.iova + 2 * at) for at in range(pieces)])
+    pair.right.receive((scattered, 0, pieces), (scattered, 0, pieces), (scattered, 0, 9))
+    pair.left.post(WqeOpcode.SEND, data(pair.lkey, pair.source.iova, 16384), data(pair.lkey, pair.source.iova, 1))
+    assert pair.received.error().vendor_err_synd == VendorSyndrome.KEY_TOO_SCATTERED
+    assert pair.sent.error().syndrome == CqeSyndrome.REMOTE_OP_ERR

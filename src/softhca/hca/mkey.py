@@ -46,8 +46,8 @@ DUMP_FILL_MKEY = 0x0000_0400
 NOWHERE = -1
 """In place of an IOVA: there is no memory there; reads give zeros and writes are dropped."""
 MIN_LOG_PAGE, MAX_LOG_PAGE = 12, 31
-MAX_PIECES = 1 << 16
-"""Ranges that one access to an indirect key may fall into, all levels together."""
+MAX_PIECES = 1 << 14
+"""Ranges that one message, or one access to an indirect key with all its levels, may fall into at each end."""
 _MAX_KSM_ENTRIES = 1 << 22
 _OCTWORD = 16
 

@@ -8,7 +8,7 @@ taken is dropped. An XRC request names the SRQ whose receive WQEs, protection do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from softhca.hca import atomics, odp, rq
 from softhca.hca.errors import PageFault
 from softhca.hca.memory import Piece, Pointer, copy, views_of
-from softhca.hca.mkey import KeyUser, KeyViolation, Right, check_invalidation
+from softhca.hca.mkey import MAX_PIECES, KeyUser, KeyViolation, Right, check_invalidation
 from softhca.hca.path import peer_of, share_partition
 from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
@@ -134,6 +134,19 @@ def _check_length(qp: Qp, length: int) -> None:
         raise RequestFailed(CqeSyndrome.LOCAL_LENGTH_ERR, VendorSyndrome.MESSAGE_TOO_LONG)
 
 
+def _bound(pieces: Sized) -> None:
+    """Bound the work that one WQE asks for, however many segments it has."""
+    if len(pieces) > MAX_PIECES:
+        raise KeyViolation(VendorSyndrome.KEY_TOO_SCATTERED)
+
+
+def _bound_request(pieces: Sized) -> None:
+    try:
+        _bound(pieces)
+    except KeyViolation as violation:
+        raise RequestFailed(CqeSyndrome.LOCAL_PROT_ERR, violation.vendor) from violation
+
+
 def gather(fn: Function, qp: Qp, parts: list[bytes | Pointer]) -> list[Piece]:
     """The payload of a message, checked for its length and for each key."""
     _check_length(qp, sum(len(part) if isinstance(part, bytes) else part.length for part in parts))
@@ -143,6 +156,7 @@ def gather(fn: Function, qp: Qp, parts: list[bytes | Pointer]) -> list[Piece]:
             pieces.append(part)
         else:
             pieces += _local(fn, qp, part, Right.LOCAL_READ)
+            _bound_request(pieces)
     return pieces
 
 
@@ -331,7 +345,10 @@ def _read_request(fn: Function, qp: Qp, body: bytes, inline: int) -> tuple[int, 
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)  # inline data has no place here
     length = sum(pointer.length for pointer in pointers)
     _check_length(qp, length)
-    targets = [view for pointer in pointers for view in _local(fn, qp, pointer, Right.LOCAL_WRITE)]
+    targets: list[memoryview] = []
+    for pointer in pointers:
+        targets += _local(fn, qp, pointer, Right.LOCAL_WRITE)
+        _bound_request(targets)
     if 0 < length <= inline:
         qp.carried = bytearray(length)
         targets = [memoryview(qp.carried)]
@@ -451,6 +468,7 @@ def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryvi
                 raise KeyViolation(VendorSyndrome.KEY_NOT_PRESENT)
             pointer = Pointer(segment.key, segment.address, step)
             targets += views_of(peer.fn, pointer, Right.LOCAL_WRITE, inbound.local_user)
+            _bound(targets)
         except KeyViolation as violation:
             if isinstance(violation, PageFault) and odp.receiver_waits(inbound, wqe.counter, length):
                 raise _later(peer) from violation
