@@ -70,6 +70,7 @@ _STRIDES: dict[int, int] = {
 """Bytes from one CQE to the next; of 128 bytes, the last 64 are what a 64-byte CQE is."""
 _ARMED = CqState.NOTIFICATION_REQUEST_ARMED
 _SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
+_FIRED, _OK = CqState.FIRED, CqStatus.OK
 _NO_ROOM = (0, memoryview(b""), 0, 0)
 
 
@@ -124,6 +125,7 @@ class Cq(HcaObject):
         self._size = 1 << context.log_cq_size
         self._slots = 0 if context.cc else self._size - 1
         self._entries = Slots(buffer, self.stride - Cqe64.SIZE, self.stride, write=True)
+        self._plain = self.stride == Cqe64.SIZE and not context.cc and not context.cqe_comp_en
 
     def complete(
         self,
@@ -176,24 +178,24 @@ class Cq(HcaObject):
             owner bit of all. None may be written so when the CQ is collapsed, compressed, full or in error, or an event
             of it is moderated.
         """
-        size = self._size
-        if self.status is not CqStatus.OK or self._compressor is not None or self.stride != Cqe64.SIZE:
+        if not self._plain or self.status is not _OK:
             return _NO_ROOM
-        if self._count > 1 and self._period and self.state is not CqState.FIRED:
+        if self._count > 1 and self._period and self.state is not _FIRED:
             return _NO_ROOM
-        left = size if self._overrun_ignored else size - self.producer + self.consumer
-        try:
-            if left <= 0 and self._room(1):
-                left = size - self.producer + self.consumer
-        except DmaFault:
-            return _NO_ROOM
-        slot = self.producer & self._slots
+        size, producer, dma = self._size, self.producer, self._fn.device.dma
+        left = size if self._overrun_ignored else size - producer + self.consumer
+        if left <= 0:
+            try:
+                left = size - producer + self.consumer if self._room(1) else 0
+            except DmaFault:
+                return _NO_ROOM
+        slot = producer & self._slots
         entries = self._entries
-        if left <= 0 or not self._slots or not entries.find(self._fn.dma, slot):
+        if left <= 0 or not entries.find(dma, slot):
             return _NO_ROOM
         if left > entries.end - slot:
             left = entries.end - slot
-        return left, entries.mapping.store, entries.base + slot * Cqe64.SIZE, self.producer >> self._log_size & 1
+        return left, entries.mapping.store, entries.base + slot * Cqe64.SIZE, producer >> self._log_size & 1
 
     def fail(
         self,

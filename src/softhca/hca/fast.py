@@ -61,7 +61,7 @@ NOTHING = (0, 0)
 
 
 class Link:
-    """What is known of a connection between two RC QPs, while neither is modified.
+    """What is known of a connection between two RC QPs, while neither is modified; a port keeps its P_Keys and GID.
 
     Args:
         qp: the requester.
@@ -72,10 +72,24 @@ class Link:
         source, sink: windows on the requester's memory, for reading and for writing.
         theirs, wanted: windows on the responder's memory for RDMA WRITE and RDMA READ.
         receive: window on the responder's memory for its receive WQEs.
-        longest: bytes of a message.
+        numbers: user index or 0, number, most bytes of a message, MTU.
+        their_numbers: user index or number of the pool, number, bytes of a message that a CQE carries.
     """
 
-    __slots__ = ("_path", "_their_path", "cq", "longest", "peer", "qp", "receive", "sink", "source", "theirs", "wanted")
+    __slots__ = (
+        "_path",
+        "_their_path",
+        "cq",
+        "numbers",
+        "peer",
+        "qp",
+        "receive",
+        "sink",
+        "source",
+        "their_numbers",
+        "theirs",
+        "wanted",
+    )  # fmt: skip
 
     def __init__(self, qp: Qp, peer: Qp, cq: Cq) -> None:
         self.qp, self.peer, self.cq = qp, peer, cq
@@ -86,7 +100,8 @@ class Link:
         self.theirs = Window(peer.fn, Right.REMOTE_WRITE, inbound.remote_user, write=True)
         self.wanted = Window(peer.fn, Right.REMOTE_READ, inbound.remote_user, write=False)
         self.receive = Window(peer.fn, Right.LOCAL_WRITE, inbound.local_user, write=True)
-        self.longest = min(qp.max_message, WHOLE - 1)
+        self.numbers = qp.send_index, qp.number, min(qp.max_message, WHOLE - 1), qp.mtu
+        self.their_numbers = inbound.index, peer.number, peer.receive_inline
 
     @property
     def holds(self) -> bool:
@@ -141,7 +156,7 @@ def _fetch(qp: Qp, head: int, most: int) -> bytes:
         most = min(most, min((index - head) & _INDEX for index in pushed))
     slot = head & (qp.sq_size - 1)
     wqes = qp.sq_wqes
-    if not wqes.find(qp.fn.dma, slot):
+    if not wqes.find(qp.fn.device.dma, slot):
         return _NO_WQE
     at = wqes.base + slot * WQEBB
     return bytes(wqes.mapping.store[at : at + min(most, wqes.end - slot) * WQEBB])
@@ -216,8 +231,8 @@ def _rdma(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
     far_memory = mapping.memory
     left, store, at, owner = cq.plain()
     first, end, owner = at, at + left * _CQE, owner | _REQUESTED
-    pack, index, stamp, tag = _SENT.pack_into, qp.send_index, qp.fn.device.ticks(), opcode << 24 | qp.number
-    counter, longest, mtu = qp.sq_head, link.longest, qp.mtu
+    index, number, longest, mtu = link.numbers
+    pack, stamp, tag, counter = _SENT.pack_into, qp.fn.device.ticks(), opcode << 24 | number, qp.sq_head
     done = moved = packets = payload = longer = inline = 0
     for code, number_ds, flags, _, raddr, rkey, count, lkey, laddr in _RDMA_WQE.iter_unpack(chunk):
         if code != opcode or moved >= allowance or (flags & _CQ_UPDATE and at == end):
@@ -268,8 +283,9 @@ def _rdma(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
 def _sends(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
     """SEND or SEND with immediate data, as the first one is."""
     qp, peer, cq, opcode = link.qp, link.peer, link.cq, chunk[_OPCODE]
-    inbound, pool, carried = peer.inbound, peer.pool, peer.receive_inline
-    their_cq = inbound.cq
+    index, number, longest, mtu = link.numbers
+    their_index, their_tag, carried = link.their_numbers
+    their_cq, pool = peer.recv_cq, peer.pool
     if their_cq is None or cq is their_cq or carried == WIDE:
         return NOTHING
     their_left, their_store, their_at, their_owner = their_cq.plain()
@@ -286,9 +302,8 @@ def _sends(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
     left, store, at, owner = cq.plain()
     first, end, owner, response = at, at + left * _CQE, owner | _REQUESTED, their_owner | _RESPONSES[opcode]
     pack, their_pack, segment = _SENT.pack_into, _RECEIVED.pack_into, DATA.unpack_from
-    index, stamp, tag, counter = qp.send_index, qp.fn.device.ticks(), opcode << 24 | qp.number, qp.sq_head
-    their_index, their_stamp, their_tag = inbound.index, peer.fn.device.ticks(), peer.number
-    longest, mtu, value = link.longest, qp.mtu, 0
+    stamp, tag, counter, value = qp.fn.device.ticks(), opcode << 24 | number, qp.sq_head, 0
+    their_stamp = stamp if peer.fn is qp.fn else peer.fn.device.ticks()
     armed, watched, only_solicited = cq.state is _ARMED, their_cq.state is not _FIRED, their_cq.state is not _ARMED
     events: list[tuple[Cq, int]] = []
     done = moved = packets = payload = longer = inline = 0

@@ -96,13 +96,13 @@ def peek(qp: Qp, pool: ReceivePool | None) -> ReceiveWqe | None:
 def plain(qp: Qp, most: int) -> Plain:
     """Receive WQEs of the QP's own queue that may be read where they are: at most `most`, from the next one on."""
     try:
-        count = posted(qp) if qp.rq_size else 0
+        count = qp.rq_available or (posted(qp) if qp.rq_size else 0)
     except QueueBroken:
         return NO_WQES
     head, size, stride = qp.rq_head, qp.rq_size, qp.rq_stride
     slot = head & (size - 1)
     wqes = qp.rq_wqes
-    if not count or not wqes.find(qp.fn.dma, slot):
+    if not count or not wqes.find(qp.fn.device.dma, slot):
         return NO_WQES
     end = wqes.end if wqes.end < size else size
     if count > most:

@@ -100,11 +100,11 @@ def _whole(uar: Uar, offset: int, data: bytes | memoryview) -> bytes | None:
 def _send(fn: Function, uar: Uar, offset: int, data: bytes | memoryview) -> bool:
     if offset % SEND_STEP & ~7:
         return False
-    control = _whole(uar, offset, data)
+    control = bytes(data) if len(data) == 8 and not offset & 7 else _whole(uar, offset, data)
     if control is None:
         return True
     number = int.from_bytes(control[4:7], "big")
-    qp = (fn.qps.find(number) or fn.send_queues.find(number)) if control else None
+    qp = fn.qps.find(number) or fn.send_queues.find(number)
     if qp is None or qp.uar != uar.number:
         return False
     qp.ring()

@@ -78,7 +78,7 @@ class Window:
 
     def look(self) -> Pane:
         """What was found last, if it still holds; to be called before each drain."""
-        dma = self._dma = self._fn.dma
+        dma = self._dma = self._fn.device.dma
         if self._changes != CHANGES.count or self._generation != dma.generation:
             self._changes, self._generation = CHANGES.count, dma.generation
             self._key = CLOSED
