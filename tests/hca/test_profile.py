@@ -17,6 +17,7 @@ DEVICES = {
     "connectx-6dx-eth": 0x101D,
     "connectx-7-eth": 0x1021,
     "connectx-7-ib": 0x1021,
+    "connectx-7-ib-odp": 0x1021,
 }
 
 
