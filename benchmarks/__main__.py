@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import card, guest, vfio_user
+from benchmarks import messages as messages_in_process
 from benchmarks import perftest as perftest_in_guest
-from benchmarks.report import Line, duration, rate, show
+from benchmarks.report import Line, duration, later, rate, show
 
 GROUPS: dict[str, Callable[[], list[Line]]] = {}
 
@@ -18,25 +19,13 @@ def _group(function: Callable[[], list[Line]]) -> Callable[[], list[Line]]:
     return function
 
 
-def _later(prepare: Callable[[], Callable[[], float]]) -> Callable[[], float]:
-    """What prepares at the first call, so that a preparation that fails is that figure's failure and no other's."""
-    ready: list[Callable[[], float]] = []
-
-    def measure() -> float:
-        if not ready:
-            ready.append(prepare())
-        return ready[0]()
-
-    return measure
-
-
 @_group
 def process() -> list[Line]:
     """What happens in one process."""
     return [
         duration("bring-up and close, first in a process", 30, card.first_bring_up, unit="ms"),
         duration("softhca --help", 150, guest.help_text, unit="ms"),
-        rate("commands (QUERY_ADAPTER)", 20_000, _later(card.commands)),
+        rate("commands (QUERY_ADAPTER)", 20_000, later(card.commands)),
     ]
 
 
@@ -50,11 +39,17 @@ def messages() -> list[Line]:
 
 
 @_group
+def verbs() -> list[Line]:
+    """Messages between two QPs of a card in one process, through the whole device."""
+    return messages_in_process.lines()
+
+
+@_group
 def warm() -> list[Line]:
     """Guests of a warm lab."""
     return [
-        duration("guest: true, by boot", 15, _later(lambda: guest.warm(boot=True))),
-        duration("guest: true, from the snapshot", 8, _later(lambda: guest.warm(boot=False))),
+        duration("guest: true, by boot", 15, later(lambda: guest.warm(boot=True))),
+        duration("guest: true, from the snapshot", 8, later(lambda: guest.warm(boot=False))),
     ]
 
 

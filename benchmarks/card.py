@@ -65,7 +65,8 @@ def first_bring_up() -> float:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
+    """No garbage collection while something is timed."""
     gc.collect()
     gc.disable()
     try:
@@ -105,7 +106,7 @@ class CommandLoop:
         """Commands a second over `count` commands."""
         memory, entry, vector, doorbell = self.memory, self.entry, self.vector, self.doorbell
         ring, run = self.driver.device.bar_write, self.driver.engine.run
-        with _no_collection():
+        with no_collection():
             start = time.perf_counter()
             for _ in range(count):
                 memory[:] = entry

@@ -99,6 +99,18 @@ def amount(name: str, target: float, measure: Callable[[], float], *, unit: str,
     return Line(name, unit, target, target, taken.value, taken.values, None, False, taken.why or note)
 
 
+def later(prepare: Callable[[], Callable[[], float]]) -> Callable[[], float]:
+    """What prepares at the first call, so that a preparation that fails is that figure's failure and no other's."""
+    ready: list[Callable[[], float]] = []
+
+    def measure() -> float:
+        if not ready:
+            ready.append(prepare())
+        return ready[0]()
+
+    return measure
+
+
 @dataclass(frozen=True)
 class _Taken:
     """What the rounds of a figure gave; `why` says why there is no value."""
