@@ -74,20 +74,21 @@ def errors_section() -> str:
             [
                 row["cause"],
                 row.get("service", "RC"),
-                _each(row.get("requester", [])),
+                _each(row.get("requester", [])) + (f" (or {row['kept']})" if "kept" in row else ""),
                 _each(row.get("responder", [])),
                 _each([*row.get("events", []), *([counter] if counter else [])]),
                 f"{requester}, {responder or 'gone'}",
-                f"no: {reason}" if reason else "yes",
+                f"no: {reason}" if reason else f"yes, {row['profile']}" if "profile" in row else "yes",
             ]
         )
-    provoked = sum(1 for row in rows if row[-1] == "yes")
+    provoked = sum(1 for row in rows if row[-1].startswith("yes"))
     intro = (
         "What each wrong use gives: completions of both ends in order (`ibv_wc` status and `vendor_err`, which "
         "[syndromes.md](syndromes.md#work-completions) explains), asynchronous events, and the states of both queue "
         "pairs afterwards. `tests/hca/test_error_table.py` provokes each row in process, `tools/guest_errors.py` "
         f"{provoked} of {len(rows)} from user space in a guest; the last column says why the others cannot be. Neither "
-        "the kernel nor libmlx5 tells the device of IBV_ACCESS_MW_BIND: a region without it can be bound to.\n\n"
+        "the kernel nor libmlx5 tells the device of IBV_ACCESS_MW_BIND: a region without it can be bound to. "
+        "Where Linux keeps deregistered keys in stock they are free instead of gone, and `vendor_err` says so.\n\n"
     )
     head = ["cause", "service", "requester", "responder", "events, counters", "states after", "user space"]
     return "## Errors\n\n" + intro + table(head, rows)

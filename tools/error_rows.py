@@ -372,6 +372,25 @@ def _send_inval_region(scene: Scene) -> None:
     scene.expect(near=False, begins=bytes(64))
 
 
+# --- on-demand paging: the kernel resumes with an error ---------------------------------------------------------------
+
+
+@provokes("odp-requester")
+def _odp_requester(scene: Scene) -> None:
+    scene.send(scene.vanished(near=True))
+
+
+@provokes("odp-responder", Setting(patient=True))
+def _odp_responder(scene: Scene) -> None:
+    scene.write(scene.vanished(near=False))
+
+
+@provokes("odp-receive", Setting(patient=True))
+def _odp_receive(scene: Scene) -> None:
+    scene.receive(scene.vanished(near=False))
+    scene.send()
+
+
 # --- found by the responder: receives ---------------------------------------------------------------------------------
 
 

@@ -29,6 +29,8 @@ class Row:
     events: list[str] = field(default_factory=list)
     states: list[str] = field(default_factory=lambda: ["ERR", "RTS"])
     counter: str = ""
+    kept: str = ""
+    profile: str = ""
     unit_only: str = ""
 
 
@@ -46,6 +48,7 @@ class Setting:
         short_cq: the CQ of this side ("near" or "far") has room for two completions.
         pooled: the responder takes from an SRQ.
         early: the requester is brought to RTR alone.
+        patient: the requester tries again as often as the responder is not ready.
         without: what the responder's QP does not allow: "write", "read", "atomic".
         peer, lid: where the requester sends to, instead of to the responder.
         pkey_index: of the requester.
@@ -56,6 +59,7 @@ class Setting:
     pooled: bool = False
     without: str = ""
     early: bool = False
+    patient: bool = False
     peer: int = 0
     lid: int = 0
     pkey_index: int = 0
@@ -79,6 +83,9 @@ class Scene(Protocol):
 
     def key(self, *, near: bool, without: str = "", length: int = SIZE, other_pd: bool = False) -> int:
         """One more key over a memory, without a right ("local write", "write", "read", "atomic")."""
+
+    def vanished(self, *, near: bool) -> int:
+        """A key with on-demand paging over a memory that its program has closed to itself since."""
 
     def drop(self, key: int) -> None:
         """Deregister a key."""

@@ -52,6 +52,7 @@ PATIENCE = 3.0
 CALM = 0.03
 """Seconds in which nothing more may come."""
 _CQ_UPDATE = 8
+_PROT_NONE = 0
 
 
 def _names(prefix: str, *names: str) -> dict[int, str]:
@@ -252,7 +253,8 @@ class VerbsScene:
             attr.dest_qp_num = (near and setting.peer) or peer.qp_num
             attr.ah_attr = AHAttr(dlid=(near and setting.lid) or self.card.lid, port_num=1)
             attr.max_rd_atomic = attr.max_dest_rd_atomic = 1
-            attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.min_rnr_timer = 10, 0, 0, 1
+            attr.timeout, attr.retry_cnt, attr.min_rnr_timer = 10, 0, 1
+            attr.rnr_retry = 7 if setting.patient else 0
         if near and setting.early:
             queue.to_rtr(attr)
         else:
@@ -273,6 +275,17 @@ class VerbsScene:
         pd = PD(self.card.context)
         self._others.append(pd)
         return pd
+
+    def vanished(self, *, near: bool) -> int:
+        address = self.source if near else self.target
+        rights = ALL_RIGHTS & ~e.IBV_ACCESS_MW_BIND | e.IBV_ACCESS_ON_DEMAND
+        region = MR(self.pd, SIZE, rights, address=address)
+        self._regions[region.lkey] = region
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(SIZE), _PROT_NONE):
+            raise OSError(ctypes.get_errno(), "mprotect")
+        key: int = region.lkey
+        return key
 
     def drop(self, key: int) -> None:
         self._regions.pop(key).close()

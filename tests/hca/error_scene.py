@@ -14,12 +14,13 @@ from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import QpState, RqType, ServiceType
 from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import UmrFlag, WqeOpcode
-from tests.hca.bench import LID, SECOND, Bench, Completions, Queue, data, remote
+from tests.hca.bench import LID, PAGE, SECOND, Bench, Completions, Queue, data, remote
 from tests.hca.test_datagram import QKEY, av, datagram_qp
 from tests.hca.test_srq import Pool, srq
 from tests.hca.test_umr import klms, umr
 from tests.hca.test_xrc import xrc_pool
 
+_NUMBER = 0xFF_FFFF
 STATUSES = {
     CqeSyndrome.LOCAL_LENGTH_ERR: "LOC_LEN_ERR",
     CqeSyndrome.LOCAL_QP_OP_ERR: "LOC_QP_OP_ERR",
@@ -76,6 +77,7 @@ class Bed:
     def __init__(self, setting: Setting = PLAIN, *, completion_events: int = 6) -> None:
         self.bench = bench = Bench()
         self.setting = setting
+        self.faults = bench.eq(mask=1 << EventType.PAGE_FAULT)
         announced = bench.eq(log_size=completion_events)
         self.sent, self.received = (
             bench.cq(log_size=1 if setting.short_cq == side else 6, events=announced) for side in ("near", "far")
@@ -124,7 +126,7 @@ class Bed:
             bench.to_init(queue, **rights, primary_address_path=place)
             bench.to_rtr(queue, (near and setting.peer) or peer.number, rlid=(near and setting.lid) or LID)
             if not (near and setting.early):
-                bench.to_rts(queue, retry_count=0, rnr_retry=0)
+                bench.to_rts(queue, retry_count=0, rnr_retry=7 if setting.patient else 0)
         bench.run()
 
     # --- keys ---------------------------------------------------------------------------------------------------------
@@ -136,6 +138,21 @@ class Bed:
         if other_pd:
             fields["pd"] = self.bench.call(Opcode.ALLOC_PD).pd
         return self.bench.mkey(self.memories[near], key=0x42 if near else 0x98, length=length, **fields)
+
+    def vanished(self, *, near: bool) -> int:
+        pages = [0] * (SIZE // PAGE)
+        return self.key(near=near, pages=pages, pg_access=1)
+
+    def _refuse_faults(self) -> None:
+        """Resume what waits for a page with an error, as Linux does when there is no such memory."""
+        self.bench.run()
+        while (event := self.faults.poll()) is not None:
+            rdma = event.data.page_fault.rdma
+            word = rdma.pftype_token if event.sub_type else event.data.page_fault.wqe.pftype_wq
+            token = word & _NUMBER if event.sub_type else event.data.page_fault.wqe.token
+            info = {"error": 1, "page_fault_type": word >> 24, "wq_number": word & _NUMBER, "fault_token": token}
+            self.bench.call(Opcode.PAGE_FAULT_RESUME, page_fault_info={"trans_page_fault_info": info})
+            self.bench.run()
 
     def drop(self, key: int) -> None:
         self.bench.call(Opcode.DESTROY_MKEY, mkey_index=key >> 8)
@@ -292,7 +309,7 @@ class Bed:
 
     def outcome(self, row: Row) -> Row:
         """Let what is posted take its course; the row that it makes."""
-        self.bench.run()
+        self._refuse_faults()
         self.bench.wait(SECOND)
         for near, begins in self.expected:
             assert bytes(self.memories[near].view[: len(begins)]) == begins
@@ -309,5 +326,7 @@ class Bed:
             events=self._events(),
             states=[self._state(self.left), self._state(self.right)],
             counter=risen,
+            kept=row.kept,
+            profile=row.profile,
             unit_only=row.unit_only,
         )
