@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
-from softhca.hca.errors import CommandError
+from softhca.hca.errors import CommandError, KeyViolation
 from softhca.hca.mkey import Right
 from softhca.prm.events import EqePageFaultRdma, EqePageFaultWqe, EventType
 from softhca.prm.mkey import PageFaultFlag, PageFaultResumeIn, PageFaultResumeOut, PageFaultSubtype, PageFaultType
 from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import ServiceType
 from softhca.prm.syndromes import queues
+from softhca.prm.syndromes.completion import VendorSyndrome
 from softhca.prm.wqe import WqeOpcode
 
 if TYPE_CHECKING:
@@ -105,13 +106,16 @@ def requester_waits(qp: Qp, index: int, opcode: int) -> bool:
     return qp.fault is not None
 
 
-def refused(qp: Qp) -> bool:
-    """Whether the host has refused to resolve the fault that the responder waited for; this is told once."""
+def check_refusal(qp: Qp) -> None:
+    """Look whether the host has refused to resolve the fault that the responder waited for; this is told once.
+
+    Raises:
+        KeyViolation: it has.
+    """
     fault = qp.inbound_fault
-    if fault is None or not fault.refused:
-        return False
-    qp.inbound_fault = None
-    return True
+    if fault is not None and fault.refused:
+        qp.inbound_fault = None
+        raise KeyViolation(VendorSyndrome.KEY_NOT_PRESENT)
 
 
 def receiver_waits(inbound: Inbound, index: int, length: int) -> bool:

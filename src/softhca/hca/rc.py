@@ -307,8 +307,7 @@ def _remote_views(inbound: Inbound, pointer: Pointer, right: Right) -> list[memo
     if not pointer.length:
         return []  # the key of an empty request is not looked at (InfiniBand specification)
     try:
-        if odp.refused(peer):
-            raise KeyViolation(VendorSyndrome.KEY_NOT_PRESENT)
+        odp.check_refusal(peer)
         return views_of(peer.fn, pointer, right, inbound.remote_user)
     except KeyViolation as violation:
         if isinstance(violation, PageFault) and odp.responder_waits(inbound, pointer, right):
@@ -464,8 +463,7 @@ def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryvi
             break
         step = min(left, segment.length)
         try:
-            if odp.refused(peer):
-                raise KeyViolation(VendorSyndrome.KEY_NOT_PRESENT)
+            odp.check_refusal(peer)
             pointer = Pointer(segment.key, segment.address, step)
             targets += views_of(peer.fn, pointer, Right.LOCAL_WRITE, inbound.local_user)
             _bound(targets)
