@@ -222,6 +222,61 @@ def test_moderation_by_count_and_by_time(bench: Bench) -> None:
     assert bench.events.poll() is not None
 
 
+def due_after(bench: Bench, microseconds: int) -> bool:
+    """Whether an event comes just then."""
+    bench.wait(microseconds * 1000 - 1)
+    early = bench.events.poll()
+    bench.wait(2)
+    return early is None and bench.events.poll() is not None
+
+
+@pytest.mark.requirement("A5")
+def test_a_period_that_starts_from_the_event(bench: Bench) -> None:
+    cq = bench.cq(cq_period=10)
+    bench.wait(10_000)
+    arm(bench, cq, sn=0)
+    complete(bench, cq)
+    assert bench.events.poll() is not None, "the last event was long ago"
+    bench.wait(4_000)
+    cq.poll()
+    arm(bench, cq, sn=1)
+    complete(bench, cq)
+    bench.wait(3_000)
+    complete(bench, cq)
+    assert due_after(bench, 3)
+
+
+@pytest.mark.requirement("A5")
+def test_a_period_that_starts_from_the_cqe(bench: Bench) -> None:
+    cq = bench.cq(cq_period=10, cq_period_mode=1)
+    bench.wait(50_000)
+    arm(bench, cq, sn=0)
+    for _ in range(5):
+        complete(bench, cq)
+        bench.wait(9_000)
+    assert bench.events.poll() is None
+    assert due_after(bench, 1)
+
+
+@pytest.mark.requirement("A5")
+def test_the_mode_of_the_period_is_changed(bench: Bench) -> None:
+    cq = bench.cq(cq_period=10)
+    bench.fn.caps.general.cq_period_mode_modify = 1
+    select = {"modify_field_select": {"modify_field_select": 0x10}}
+    fields: dict[str, Any] = {"cqn": cq.number, "modify_field_select_resize_field_select": select}
+    bench.call(Opcode.MODIFY_CQ, **fields, cq_context={"cq_period_mode": 1})
+    context = bench.call(Opcode.QUERY_CQ, cqn=cq.number).cq_context
+    assert (context.cq_period, context.cq_period_mode) == (10, 1)
+    bench.fn.caps.general.cq_period_start_from_cqe = 0
+    for mode in (1, 2):
+        with pytest.raises(CommandError) as refusal:
+            bench.call(Opcode.MODIFY_CQ, **fields, cq_context={"cq_period_mode": mode})
+        assert refusal.value.syndrome is queues.CQ_PERIOD_MODE
+    with pytest.raises(CommandError) as refusal:
+        bench.cq(cq_period_mode=1)
+    assert refusal.value.syndrome is queues.CQ_PERIOD_MODE
+
+
 @pytest.mark.requirement("B1", "E6")
 def test_query(bench: Bench) -> None:
     cq = bench.cq()
@@ -265,7 +320,11 @@ def create(bench: Bench, context: dict[str, int]) -> Any:
 
 @pytest.mark.parametrize(
     ("op_mod", "select", "expected"),
-    [(1, 1, queues.CQ_RESIZE_FIELDS), (0, 8, syndromes.CQ_FIELD_UNSUPPORTED)],
+    [
+        (1, 1, queues.CQ_RESIZE_FIELDS),
+        (0, 8, syndromes.CQ_FIELD_UNSUPPORTED),
+        (0, 0x10, syndromes.CQ_FIELD_UNSUPPORTED),
+    ],
 )
 def test_modify_is_refused(bench: Bench, op_mod: int, select: int, expected: Syndrome) -> None:
     cq = bench.cq()

@@ -131,6 +131,8 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "out_of_seq_cnt": FLAG,
         "retransmission_q_counters": FLAG,
         "cq_moderation": FLAG,
+        "cq_period_start_from_cqe": FLAG,
+        "cq_period_mode_modify": FLAG,
         # Device, command interface, UAR.
         "cmdif_checksum": Limit(most=3),
         "driver_version": FLAG,

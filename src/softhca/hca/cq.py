@@ -15,6 +15,7 @@ from softhca.prm.cq import (
     Cqc,
     CqErrorSyndrome,
     CqeSize,
+    CqPeriodMode,
     CqState,
     CqStatus,
     CreateCqIn,
@@ -71,6 +72,7 @@ _STRIDES: dict[int, int] = {
 _ARMED = CqState.NOTIFICATION_REQUEST_ARMED
 _SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
 _FIRED, _OK = CqState.FIRED, CqStatus.OK
+_COMP = EventType.COMP
 _NO_ROOM = (0, memoryview(b""), 0, 0)
 
 
@@ -97,6 +99,8 @@ class Cq(HcaObject):
         self._overrun_ignored = bool(context.oi)
         self._period = context.cq_period
         self._count = context.cq_max_count
+        self._period_mode = CqPeriodMode(context.cq_period_mode)
+        self._fired_at = fn.device.engine.clock.now()
         self._timer: Timer | None = None
         self._fired_sn = -1
         self._armed_sn = -1
@@ -180,7 +184,7 @@ class Cq(HcaObject):
         """
         if not self._plain or self.status is not _OK:
             return _NO_ROOM
-        if self._count > 1 and self._period and self.state is not _FIRED:
+        if self._count != 1 and self._period and self.state is not _FIRED:
             return _NO_ROOM
         size, producer, dma = self._size, self.producer, self._fn.device.dma
         left = size if self._overrun_ignored else size - producer + self.consumer
@@ -341,18 +345,39 @@ class Cq(HcaObject):
             self._notify()
 
     def _notify(self) -> None:
-        """The notification condition holds: give the event, or let it wait for more (moderation)."""
-        if self._count > 1 and self._period and self.producer - self._armed_from < self._count:
-            if self._timer is None or not self._timer.active:
-                self._timer = self._fn.device.engine.after(self._period * 1000, self._fire)
+        """The notification condition holds: give the event, or let it wait for more (moderation).
+
+        It comes with cq_max_count CQEs (0: any number), or when cq_period microseconds (0: at once) have passed since
+        the last event or, in the other mode, since the last CQE that asked for it.
+        """
+        if not self._period or (self._count and self.producer - self._armed_from >= self._count):
+            self._fire()
             return
-        self._fire()
+        engine = self._fn.device.engine
+        if self._period_mode is CqPeriodMode.START_FROM_CQE:
+            left = self._period * 1000
+            if self._timer is not None:
+                self._timer.cancel()
+        elif self._timer is not None and self._timer.active:
+            return
+        else:
+            left = self._fired_at + self._period * 1000 - engine.clock.now()
+        if left <= 0:
+            self._fire()
+        else:
+            self._timer = engine.after(left, self._fire)
 
     def announce(self, producer: int) -> None:
         """Give the event that the CQE before index `producer` has raised; CQEs behind it may be written already."""
-        if self.state is not CqState.FIRED:
+        if self.state is _FIRED:
+            return
+        if self._timer is not None:
             self._fire()
-            self._notified = producer
+        else:
+            self.state = _FIRED
+            self._fired_sn = self._armed_sn
+            self._eq.post(_COMP, _COMPLETION.pack(self.number))
+        self._notified = producer
 
     def _fire(self) -> None:
         if self._timer is not None:
@@ -363,6 +388,8 @@ class Cq(HcaObject):
         self.state = CqState.FIRED
         self._fired_sn = self._armed_sn
         self._notified = self.producer
+        if self._period:
+            self._fired_at = self._fn.device.engine.clock.now()
         self._eq.post(EventType.COMP, _COMPLETION.pack(self.number))
 
     def _error(self, status: CqStatus, syndrome: CqErrorSyndrome) -> None:
@@ -376,11 +403,19 @@ class Cq(HcaObject):
         if self._timer is not None:
             self._timer.cancel()
 
-    def moderate(self, *, period: int | None = None, count: int | None = None, oi: bool | None = None) -> None:
+    def moderate(
+        self,
+        *,
+        period: int | None = None,
+        count: int | None = None,
+        oi: bool | None = None,
+        mode: CqPeriodMode | None = None,
+    ) -> None:
         """Change what MODIFY_CQ may change; None leaves it."""
         self._period = self._period if period is None else period
         self._count = self._count if count is None else count
         self._overrun_ignored = self._overrun_ignored if oi is None else oi
+        self._period_mode = self._period_mode if mode is None else mode
 
     def context(self) -> bytes:
         """The CQ context as QUERY_CQ shows it (B1)."""
@@ -389,6 +424,7 @@ class Cq(HcaObject):
         cqc.st = self.state
         cqc.oi = self._overrun_ignored
         cqc.cq_period = self._period
+        cqc.cq_period_mode = self._period_mode
         cqc.cq_max_count = self._count
         cqc.consumer_counter = self.consumer & _INDEX
         cqc.producer_counter = self.producer & _INDEX
@@ -410,6 +446,13 @@ def _check_features(context: Cqc, *, umem: int) -> None:
         raise CommandError(syndromes.CQ_CHANNEL_UNSUPPORTED, f"apu_cq {context.apu_cq}, allowed is 0")
 
 
+def _period_mode(fn: Function, context: Cqc) -> CqPeriodMode:
+    most = CqPeriodMode.START_FROM_CQE if fn.caps.general.cq_period_start_from_cqe else CqPeriodMode.START_FROM_EQE
+    if context.cq_period_mode > most:
+        raise CommandError(queues.CQ_PERIOD_MODE, f"cq_period_mode {context.cq_period_mode}, allowed up to {most}")
+    return CqPeriodMode(context.cq_period_mode)
+
+
 def _buffer(fn: Function, request: CreateCqIn | ModifyCqIn, context: Cqc) -> QueueBuffer:
     limit = fn.caps.general.log_max_cq_sz
     if context.log_cq_size > limit:
@@ -423,6 +466,7 @@ def create_cq(fn: Function, request: CreateCqIn, reply: CreateCqOut) -> None:
     """Make a CQ that reports to an EQ."""
     context = request.cq_context
     _check_features(context, umem=request.cq_umem_valid)
+    _period_mode(fn, context)
     compression.check(fn, context)
     doorbell_record(context.dbr_addr)
     eq = fn.eqs.refer(context.c_eqn_or_apu_element)
@@ -466,11 +510,12 @@ def modify_cq(fn: Function, request: ModifyCqIn, reply: ModifyCqOut) -> None:
         _resize(fn, cq, request)
         return
     select = request.modify_field_select_resize_field_select.modify_field_select.modify_field_select
-    if select & ~_MODIFIABLE:
+    if select & ~(_MODIFIABLE if fn.caps.general.cq_period_mode_modify else _MODIFIABLE & ~ModifyCqField.PERIOD_MODE):
         raise CommandError(syndromes.CQ_FIELD_UNSUPPORTED, f"modify_field_select {select:#x}, allowed {_MODIFIABLE:#x}")
     context = request.cq_context
     cq.moderate(
         period=context.cq_period if select & ModifyCqField.PERIOD else None,
         count=context.cq_max_count if select & ModifyCqField.COUNT else None,
         oi=bool(context.oi) if select & ModifyCqField.OVERRUN else None,
+        mode=_period_mode(fn, context) if select & ModifyCqField.PERIOD_MODE else None,
     )

@@ -82,6 +82,7 @@ class ModifyCqField(IntEnum):
     PERIOD = 0x1
     COUNT = 0x2
     OVERRUN = 0x4
+    PERIOD_MODE = 0x10
 
 
 @unique

@@ -81,3 +81,9 @@ PAGE_FAULT_OTHER = syndrome(
     "the page fault of this token is of another queue or type",
     "wq_number and page_fault_type are those of the event; for an RDMA fault wq_number is the token",
 )
+CQ_PERIOD_MODE = syndrome(
+    0xCA040050,
+    CommandStatus.BAD_PARAM,
+    "the moderation period of a CQ is to start from what the device does not have",
+    "cq_period_mode of the CQ context: 0 (event), 1 (CQE) with the capability cq_period_start_from_cqe",
+)
