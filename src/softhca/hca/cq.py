@@ -72,7 +72,6 @@ _STRIDES: dict[int, int] = {
 _ARMED = CqState.NOTIFICATION_REQUEST_ARMED
 _SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
 _FIRED, _OK = CqState.FIRED, CqStatus.OK
-_COMP = EventType.COMP
 _NO_ROOM = (0, memoryview(b""), 0, 0)
 
 
@@ -369,15 +368,9 @@ class Cq(HcaObject):
 
     def announce(self, producer: int) -> None:
         """Give the event that the CQE before index `producer` has raised; CQEs behind it may be written already."""
-        if self.state is _FIRED:
-            return
-        if self._timer is not None:
+        if self.state is not _FIRED:
             self._fire()
-        else:
-            self.state = _FIRED
-            self._fired_sn = self._armed_sn
-            self._eq.post(_COMP, _COMPLETION.pack(self.number))
-        self._notified = producer
+            self._notified = producer
 
     def _fire(self) -> None:
         if self._timer is not None:

@@ -25,6 +25,7 @@ from softhca.hca.window import Window
 from softhca.prm.codec import codec, joined
 from softhca.prm.cq import CqState
 from softhca.prm.cqe import Cqe64, CqeInline, CqeOpcode
+from softhca.prm.hca_cap import PortType
 from softhca.prm.qp import QpState, ServiceType
 from softhca.prm.wqe import INVALID_LKEY, SEGMENT, WQEBB, WqeCtrlSeg, WqeInlineSeg, WqeOpcode, WqeRaddrSeg
 
@@ -49,6 +50,7 @@ _SEGMENTS = WqeCtrlSeg.FIELDS["ds"].mask
 _CQ_UPDATE, _SOLICITED = 0x8, 0x2
 _INDEX, _PSN = 0xFFFF, 0xFF_FFFF
 _FIRED, _ARMED = CqState.FIRED, CqState.NOTIFICATION_REQUEST_ARMED
+_IB = PortType.IB
 _RST, _RTR, _RTS = QpState.RST, QpState.RTR, QpState.RTS
 _OPCODE = 3
 """Byte of a WQE."""
@@ -103,17 +105,16 @@ class Link:
         self.numbers = qp.send_index, qp.number, min(qp.max_message, WHOLE - 1), qp.mtu
         self.their_numbers = inbound.index, peer.number, peer.receive_inline
 
-    @property
     def holds(self) -> bool:
         """Whether neither end has been modified, and the path still leads from one to the other."""
-        qp, peer = self.qp, self.peer
+        fn, other = self.qp.fn, self.peer.fn
         return (
-            qp.path is self._path
-            and peer.path is self._their_path
-            and peer.state is not _RST
-            and qp.fn.device.port.infiniband
-            and qp.fn.vport.up(qp.fn.device.port)
-            and (peer.fn is qp.fn or peer.fn.vport.up(peer.fn.device.port))
+            self.qp.path is self._path
+            and self.peer.path is self._their_path
+            and self.peer.state is not _RST
+            and fn.device.port.kind is _IB
+            and fn.vport.up(fn.device.port)
+            and (other is fn or other.vport.up(other.device.port))
         )
 
 
@@ -136,7 +137,7 @@ def carry_out(fn: Function, qp: Qp, most: int, allowance: int) -> tuple[int, int
     if loop is None:
         return NOTHING
     link = qp.link
-    if link is None or not link.holds:
+    if link is None or not link.holds():
         link = qp.link = _find_link(fn, qp)
     if link is None or not _ready(link):
         return NOTHING

@@ -49,6 +49,8 @@ class Function:
         """What SET_DRIVER_VERSION told."""
         self.left_objects = 0
         """Objects that were alive when TEARDOWN_HCA came."""
+        self.fast = True
+        """Send WQEs of the common shape go through :mod:`softhca.hca.fast`. Nothing but the speed depends on it."""
         self.icm = IcmAccount()
         self.event_map: dict[EventType, Eq] = {}
         self.special: dict[int, Qp] = {}

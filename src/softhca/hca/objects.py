@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Generic, TypeVar
 
 from softhca.hca.errors import CommandError
@@ -72,16 +72,14 @@ class Table(Generic[T]):
         self._size = size
         self._next = first
         self._objects: dict[int, T] = {}
+        self.find: Callable[[int], T | None] = self._objects.get
+        """The object of that number, or None: for the data path, which answers a miss in its own way."""
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._objects.values())
-
-    def find(self, number: int) -> T | None:
-        """The object of that number, or None: for the data path, which answers a miss in its own way."""
-        return self._objects.get(number)
 
     def get(self, number: int) -> T:
         """The object that a command is about.

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from softhca.bus import Iova, Timer
+from softhca.bus import Timer
 from softhca.hca.mkey import KeyUser
 from softhca.hca.objects import HcaObject
 from softhca.hca.q_counter import counters_of
 from softhca.hca.srq import VERSION_0_INDEX
-from softhca.hca.wq import QueueBuffer, fetch
+from softhca.hca.wq import QueueBuffer, Slots, Word
 from softhca.prm.events import EqeQpSrq, EventType
 from softhca.prm.qp import (
     Ads,
@@ -22,9 +22,11 @@ from softhca.prm.qp import (
     ScatterToCqeResponder,
     ServiceType,
 )
+from softhca.prm.wqe import WQEBB
 
 if TYPE_CHECKING:
     from softhca.hca.cq import Cq
+    from softhca.hca.fast import Link
     from softhca.hca.function import Function
     from softhca.hca.odp import Fault
     from softhca.hca.srq import ReceivePool
@@ -34,6 +36,7 @@ _RECEIVE_WORD, _SEND_WORD = 0, 4
 """Words of the doorbell record (bytes)."""
 
 
+_RST = QpState.RST
 CONNECTED = frozenset((ServiceType.RC, ServiceType.UC, ServiceType.XRC))
 """Services whose QPs have a peer."""
 DATAGRAM = frozenset((ServiceType.UD, ServiceType.QP0, ServiceType.QP1))
@@ -122,10 +125,13 @@ class Qp(HcaObject):
         path: where it sends to.
         key_user: what its own keys are checked against.
         send_psn, receive_psn: packet sequence numbers, next to be sent and next expected (24 bits).
+        receive_msn: requests of the peer that were carried out, modulo 2^24: what an acknowledge carries.
         send_cq, recv_cq, pool: what it reports to and takes receive WQEs from; None where it has none.
         uar: number of the UAR page whose send doorbells it hears.
         sq_head, rq_head: index of the next WQE of the send and the receive queue (16 bits, in WQEBBs and in slots).
         sq_size, rq_size: slots; 0 when it has no such queue.
+        sq_wqes, rq_wqes: where they are in memory.
+        link: what the fast loop knows of the connection.
         timer: while it runs, the send queue waits (for a retry).
         retries, rnr_retries: what is left of them for the message in work.
         counters: the set that it counts in.
@@ -157,6 +163,7 @@ class Qp(HcaObject):
         super().__init__()
         self.fn = fn
         self.context = Qpc(bytearray(bytes(context)))
+        self.context.rmsn = 0
         self.buffer = buffer
         figures = fn.device.profile.icm
         self._room = figures.qpc + figures.mtt * buffer.page_count
@@ -169,11 +176,15 @@ class Qp(HcaObject):
         self.state = QpState.RST
         self.pd = context.pd
         self.uar = context.uar_page
-        self.record = Iova(context.dbr_addr)
+        self._posted_receives = Word(context.dbr_addr + _RECEIVE_WORD)
+        self._posted_sends = Word(context.dbr_addr + _SEND_WORD)
         self.rq_size = 1 << context.log_rq_size if context.rq_type == RqType.NON_ZERO_RQ else 0
         self.rq_stride = 16 << context.log_rq_stride
         self.sq_offset = self.rq_size * self.rq_stride
         self.sq_size = 0 if context.no_sq else 1 << context.log_sq_size
+        self.sq_wqes = Slots(buffer, self.sq_offset, WQEBB, write=False)
+        self.rq_wqes = Slots(buffer, 0, self.rq_stride, write=False)
+        self.link: Link | None = None
         self.sq_head = 0
         self.rq_head = 0
         self.rq_available = 0
@@ -201,6 +212,7 @@ class Qp(HcaObject):
         context = self.context
         context.next_send_psn = self.send_psn
         context.next_rcv_psn = self.receive_psn
+        context.rmsn = self.receive_msn
         context.last_acked_psn = (self.send_psn - 1) & 0xFF_FFFF
 
     def refresh(self) -> None:
@@ -217,6 +229,7 @@ class Qp(HcaObject):
         self.rnr_retry = self.rnr_retries = context.rnr_retry
         self.send_psn = context.next_send_psn
         self.receive_psn = context.next_rcv_psn
+        self.receive_msn = context.rmsn
         self.path = Path(context.primary_address_path)
         self.key_user = KeyUser(self.pd, self.number, bool(context.rlky))
         version_0 = context.user_index == VERSION_0_INDEX or not self.fn.caps.general.cqe_version
@@ -237,11 +250,6 @@ class Qp(HcaObject):
             self._scheduled = True
             self.fn.device.engine.post(self._run)
 
-    @property
-    def alive(self) -> bool:
-        """Whether it still exists."""
-        return self.fn.qps.find(self.number) is self
-
     def push(self, wqe: bytes) -> None:
         """Take a WQE that was written through a BlueFlame buffer; it is used instead of the queue's copy.
 
@@ -253,7 +261,7 @@ class Qp(HcaObject):
 
     def _run(self) -> None:
         self._scheduled = False
-        if self.alive:
+        if self.state is not _RST:  # of a queue that is gone, too
             self._work(self.fn, self)
 
     def pause(self, nanoseconds: int, then: Callable[[], None] | None = None) -> None:
@@ -274,11 +282,11 @@ class Qp(HcaObject):
 
     def posted_sends(self) -> int:
         """The send queue's producer index (16 bits), from the doorbell record; may raise DmaFault."""
-        return int.from_bytes(fetch(self.fn.dma, self.record + _SEND_WORD, 4), "big") & _COUNTER
+        return self._posted_sends.read(self.fn.device.dma) & _COUNTER
 
     def posted_receives(self) -> int:
         """The receive queue's producer index (16 bits), from the doorbell record; may raise DmaFault."""
-        return int.from_bytes(fetch(self.fn.dma, self.record + _RECEIVE_WORD, 4), "big") & _COUNTER
+        return self._posted_receives.read(self.fn.device.dma) & _COUNTER
 
     def become(self, state: QpState) -> None:
         """Enter a state."""
@@ -291,6 +299,7 @@ class Qp(HcaObject):
             self.inbound_fault = self.inbound_fault if state is QpState.SQER else None
         if state is QpState.RST:
             self._write_out()
+            self.receive_msn = self.context.rmsn = 0
             self.established = False
             self.pushed.clear()
             self.sq_head = 0
@@ -326,6 +335,7 @@ class Qp(HcaObject):
         """No timer of this QP fires after this, and its queues are not looked at any more."""
         self._write_out()
         self.rest()
+        self.link = None
         self.state = QpState.RST
         self.fn.faults = {token: fault for token, fault in self.fn.faults.items() if fault.qp is not self}
         self.fn.special = {number: qp for number, qp in self.fn.special.items() if qp is not self}

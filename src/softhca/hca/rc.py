@@ -522,3 +522,4 @@ def _finish_receive(
 
 def _count_received(peer: Qp, length: int) -> None:
     peer.receive_psn = (peer.receive_psn + max(1, -(-length // peer.mtu))) & _PSN
+    peer.receive_msn = (peer.receive_msn + 1) & _PSN

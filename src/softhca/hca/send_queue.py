@@ -71,11 +71,6 @@ class SendQueue(Qp):
         self._sqc = bytes(context)[: Sqc.SIZE]
 
     @property
-    def alive(self) -> bool:
-        """Whether it still exists."""
-        return self.fn.send_queues.find(self.number) is self
-
-    @property
     def sq_state(self) -> SqState:
         """Its state, as the send queue context has it."""
         return next((state for state, meant in _STATES.items() if meant is self.state), SqState.ERR)

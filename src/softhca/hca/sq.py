@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from softhca.bus import DmaFault
 from softhca.hca import datagram, odp, rq, umr
 from softhca.hca.errors import PageFault
+from softhca.hca.fast import carry_out as carry_out_fast
 from softhca.hca.qp_context import CONNECTED, DATAGRAM, UNLIMITED_RETRIES, WIDE, Qp
 from softhca.hca.rc import NoAnswer, NotReady, RequestFailed, carry_out
 from softhca.hca.rq import QueueBroken
@@ -126,17 +127,31 @@ def broken(qp: Qp) -> None:
 
 
 def _send(fn: Function, qp: Qp) -> None:
-    if qp.waiting or not qp.sq_size:
+    if (qp.timer is not None and qp.waiting) or not qp.sq_size:
         return
     if qp.fault is not None:
         _end_fault(qp, qp.fault)
         return
     budget, bytes_left = BUDGET, BYTE_BUDGET
     available = 0
+    fast = fn.fast and qp.service is ServiceType.RC
+    passed = skip = 0
     while available or (available := _posted(qp)):
         if not budget or bytes_left <= 0:
             qp.ring()
             return
+        if fast and passed >= skip:
+            done, moved = carry_out_fast(fn, qp, min(available, budget), bytes_left)
+            if done:
+                available -= done
+                budget -= done
+                bytes_left -= moved
+                skip = 0
+                if qp.state is not QpState.RTS:
+                    return
+                continue
+            passed, skip = 0, 2 * skip + 1
+        passed += 1
         budget -= 1
         wqe = _fetch(qp, available)
         available -= wqe.blocks

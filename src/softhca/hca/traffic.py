@@ -141,6 +141,35 @@ def count_answer(qp: Qp, responder: Port, opcode: int, length: int) -> None:
         _pass(responder, qp.fn.device.port, 1, _ATOMIC_ANSWER + grh)
 
 
+def count_exchanges(qp: Qp, peer: Qp, opcode: int, messages: int, packets: int, payload: int, longer: int) -> None:
+    """Count requests of an RC QP that went well, and their answers, all at once.
+
+    Args:
+        qp: the requester.
+        peer: the responder.
+        opcode: of all the WQEs.
+        messages: how many they are.
+        packets: packets that carry their payload.
+        payload: bytes of it, those of each message rounded up to 4.
+        longer: messages of more than one packet.
+    """
+    port, far = qp.fn.device.port.traffic, peer.fn.device.port.traffic
+    request = BASE + GRH if qp.path.has_gid else BASE
+    answer = BASE + GRH if peer.path.has_gid else BASE
+    if opcode == WqeOpcode.RDMA_READ:
+        sent, octets = messages, messages * (request + _REQUEST_HEADERS[opcode])
+        answers, answer_octets = packets, packets * answer + payload + 4 * (messages + longer)
+    else:
+        sent, octets = packets, packets * request + payload + messages * _REQUEST_HEADERS[opcode]
+        answers, answer_octets = messages, messages * (answer + ACK - BASE)
+    for flow in (port.sent, far.received):
+        flow.packets += sent
+        flow.octets += octets
+    for flow in (far.sent, port.received):
+        flow.packets += answers
+        flow.octets += answer_octets
+
+
 def count_datagram(
     source: Port | None, targets: list[Port], length: int, *, grh: bool, multicast: bool = False
 ) -> None:
