@@ -84,6 +84,10 @@ def test_guid_info(bench: PortsBench) -> None:
     assert ask(bench, datagram(GUID_INFO))[64:128] == GUID + bytes(56)
 
 
+def test_service_levels_go_round_the_lanes(bench: PortsBench) -> None:
+    assert ask(bench, datagram(0x17))[64:128] == bytes.fromhex("0123012301230123") + bytes(56)
+
+
 def test_pkey_table(bench: PortsBench) -> None:
     assert ask(bench, datagram(PKEY_TABLE))[64:128] == b"\xff\xff" + bytes(62)
     assert status(ask(bench, datagram(PKEY_TABLE, 3))) == 0

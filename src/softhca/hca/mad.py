@@ -27,6 +27,7 @@ from softhca.prm.smp import (
     NodeInfo,
     PkeyTable,
     PortInfo,
+    SlToVlMappingTable,
     Smp,
 )
 from softhca.prm.syndromes import ports as syndromes
@@ -53,7 +54,8 @@ def _node_description(fn: Function, modifier: int) -> bytes:
     return fn.device.port.node_description
 
 
-def _node_info(fn: Function, modifier: int) -> bytes:
+def node_info(fn: Function, modifier: int = 0) -> bytes:
+    """NodeInfo of the port's node."""
     profile, port = fn.device.profile, fn.device.port
     return NodeInfo.pack(
         base_version=_BASE_VERSION,
@@ -86,6 +88,12 @@ def _pkey_table(fn: Function, modifier: int) -> bytes:
         raise BadModifier
     first = block * _PKEYS_IN_BLOCK
     return PkeyTable.pack(pkey=[fn.device.port.pkey(first + index) for index in range(_PKEYS_IN_BLOCK)])
+
+
+def _sl_to_vl(fn: Function, modifier: int) -> bytes:
+    """Service levels go round the operational data lanes; an adapter's table does not depend on the ports named."""
+    lanes = fn.device.port.figures.vl_hw_cap
+    return SlToVlMappingTable.pack(pair=[level % lanes << 4 | (level + 1) % lanes for level in range(0, 16, 2)])
 
 
 def _port_info(fn: Function, modifier: int) -> bytes:
@@ -138,10 +146,11 @@ def _mtu(mtu: int) -> int:
 
 READERS: Mapping[int, Callable[[Function, int], bytes]] = {
     Attribute.NODE_DESCRIPTION: _node_description,
-    Attribute.NODE_INFO: _node_info,
+    Attribute.NODE_INFO: node_info,
     Attribute.GUID_INFO: _guid_info,
     Attribute.PORT_INFO: _port_info,
     Attribute.PKEY_TABLE: _pkey_table,
+    Attribute.SL_TO_VL_MAPPING_TABLE: _sl_to_vl,
 }
 """What Get answers, by attribute of the subnet management classes."""
 
@@ -156,7 +165,7 @@ def answer(fn: Function, smp: Smp) -> MadStatus:
     if reader is None:
         return MadStatus.ATTRIBUTE_UNSUPPORTED
     try:
-        smp.data = reader(fn, smp.attribute_modifier)
+        smp.data = reader(fn, smp.attribute_modifier).ljust(len(smp.data), b"\0")
     except BadModifier:
         return MadStatus.BAD_VALUE
     return MadStatus.OK
@@ -167,7 +176,7 @@ def answer(fn: Function, smp: Smp) -> MadStatus:
     MadIfcIn,
     MadIfcOut,
     op_mods=IGNORE_KEYS,
-    partial="SubnGet of NodeDescription, NodeInfo, GUIDInfo, PortInfo, P_KeyTable; performance "
+    partial="SubnGet of NodeDescription, NodeInfo, GUIDInfo, PortInfo, P_KeyTable, SLtoVL; performance "
     "management; all else answers its MAD status",
 )
 def mad_ifc(fn: Function, request: MadIfcIn, reply: MadIfcOut) -> None:

@@ -41,6 +41,8 @@ class Attribute(IntEnum):
     GUID_INFO = 0x0014
     PORT_INFO = 0x0015
     PKEY_TABLE = 0x0016
+    SL_TO_VL_MAPPING_TABLE = 0x0017
+    SM_INFO = 0x0020
 
 
 class PortCapability(IntFlag):
@@ -136,3 +138,19 @@ class PkeyTable(Layout, size=0x40, manual="IBTA volume 1, 14.2.5.7"):
     """SMP attribute P_KeyTable: a block of 32 keys."""
 
     pkey = array(0x00, 32, 16)
+
+
+class SlToVlMappingTable(Layout, size=0x08, manual="IBTA volume 1, 14.2.5.8"):
+    """SMP attribute SLtoVLMappingTable: the virtual lane of each service level, two in a byte."""
+
+    pair = array(0x00, 8, 8)
+
+
+class SmInfo(Layout, size=0x18, manual="IBTA volume 1, 14.2.5.13"):
+    """SMP attribute SMInfo."""
+
+    guid = u64(0x00)
+    sm_key = u64(0x08)
+    act_count = bits(0x10, 31, 0)
+    priority = bits(0x14, 31, 28)
+    sm_state = bits(0x14, 27, 24)
