@@ -86,6 +86,39 @@ class Cq(HcaObject):
         state: what it is armed for.
     """
 
+    __slots__ = (
+        "_armed_from",
+        "_armed_sn",
+        "_buffer",
+        "_compressor",
+        "_context",
+        "_count",
+        "_entries",
+        "_eq",
+        "_fired_at",
+        "_fired_sn",
+        "_fn",
+        "_icm_bytes",
+        "_log_size",
+        "_notified",
+        "_overrun_ignored",
+        "_period",
+        "_period_mode",
+        "_plain",
+        "_record",
+        "_size",
+        "_slots",
+        "_timer",
+        "consumer",
+        "last_solicited",
+        "producer",
+        "state",
+        "status",
+        "stride",
+        "uar",
+    )
+    # More than 30 attributes: without slots, each access is a search in a dictionary.
+
     KIND = "CQ"
 
     def __init__(self, fn: Function, context: Cqc, buffer: QueueBuffer, eq: Eq) -> None:
