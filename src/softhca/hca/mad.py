@@ -54,8 +54,7 @@ def _node_description(fn: Function, modifier: int) -> bytes:
     return fn.device.port.node_description
 
 
-def node_info(fn: Function, modifier: int = 0) -> bytes:
-    """NodeInfo of the port's node."""
+def _node_info(fn: Function, modifier: int) -> bytes:
     profile, port = fn.device.profile, fn.device.port
     return NodeInfo.pack(
         base_version=_BASE_VERSION,
@@ -146,7 +145,7 @@ def _mtu(mtu: int) -> int:
 
 READERS: Mapping[int, Callable[[Function, int], bytes]] = {
     Attribute.NODE_DESCRIPTION: _node_description,
-    Attribute.NODE_INFO: node_info,
+    Attribute.NODE_INFO: _node_info,
     Attribute.GUID_INFO: _guid_info,
     Attribute.PORT_INFO: _port_info,
     Attribute.PKEY_TABLE: _pkey_table,

@@ -1,7 +1,8 @@
 """The subnet manager of a fabric: it has given the LIDs, and answers queries of subnet administration.
 
-It answers Get of ClassPortInfo and PathRecord, and Get, Set and Delete of MCMemberRecord; everything else with the
-status of the standard. Its LID belongs to no device.
+It answers Get of ClassPortInfo and PathRecord, Get, Set and Delete of MCMemberRecord, and GetTable of NodeRecord,
+PortInfoRecord, SMInfoRecord and PathRecord; as a manager, Get of SMInfo; everything else with the status of the
+standard. Its LID belongs to no device.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from softhca.hca import datagram
 from softhca.hca.datagram import FIRST_MULTICAST_LID, PERMISSIVE_LID, Datagram
+from softhca.hca.mad import READERS
 from softhca.hca.port import DEFAULT_PKEY, Port
 from softhca.hca.profile import IB_MTUS
+from softhca.hca.sa_tables import Transfers
 from softhca.hca.traffic import count_datagram
 from softhca.prm.sa import (
     GSI_QKEY,
@@ -22,13 +25,20 @@ from softhca.prm.sa import (
     ClassPortInfo,
     McMemberRecord,
     MemberComponent,
+    NodeComponent,
+    NodeRecord,
     PathComponent,
     PathRecord,
+    PortComponent,
+    PortInfoRecord,
+    RmppType,
     SaAttribute,
     SaMad,
     SaMethod,
     SaStatus,
+    SmInfoRecord,
 )
+from softhca.prm.smp import Attribute, MadStatus, Method, MgmtClass, NodeInfo, PortInfo, SmInfo, Smp
 
 if TYPE_CHECKING:
     from softhca.hca.fabric import Fabric
@@ -38,7 +48,11 @@ SM_LID = 0xBFFF
 """The last LID that is not a multicast LID."""
 _LAST_MULTICAST_LID = 0xFFFE
 _BASE_VERSION = 1
-_GSI_QPN = 1
+_SMI_QPN, _GSI_QPN = 0, 1
+SM_GUID = 0x02CA_00FF_FE00_0001
+"""softhca's choice, locally administered: the manager is in no node."""
+_PRIORITY, _MASTER = 0, 3
+"""Of SMInfo."""
 _RESPONSE_TIME = 18
 """ClassPortInfo: 4.096 us << 18, a second."""
 _EXACTLY = 2
@@ -115,6 +129,8 @@ class SubnetManager:
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
+        self._transfers = Transfers()
+        self._sent = 0
         record = McMemberRecord.new(
             mgid=BROADCAST, qkey=_IPOIB_QKEY, mlid=FIRST_MULTICAST_LID, pkey=DEFAULT_PKEY, scope=2,
             mtu_selector=_EXACTLY, mtu=_BROADCAST_MTU, rate_selector=_EXACTLY, rate=_BROADCAST_RATE,
@@ -140,6 +156,8 @@ class SubnetManager:
 
     def take(self, sender: Function, packet: Datagram) -> bool:
         """Take a datagram that was sent to the manager; its answer, if it deserves one, comes a little later."""
+        if packet.dlid != PERMISSIVE_LID and packet.qpn == _SMI_QPN:
+            return self._manage(sender, packet)
         if packet.dlid == PERMISSIVE_LID or packet.qpn != _GSI_QPN or packet.qkey != GSI_QKEY:
             return False
         if packet.length != SaMad.SIZE:
@@ -147,8 +165,13 @@ class SubnetManager:
         mad = SaMad(bytearray(b"".join(bytes(piece) for piece in packet.pieces)))
         if mad.mgmt_class != SA_CLASS or mad.method & 0x80:
             return False
-        self._answer(sender, mad)
-        answer = packet.answer(SM_LID, bytes(mad))
+        for part in self._answers(sender, packet.slid, mad):
+            self._reply(sender, packet, part)
+        return True
+
+    def _reply(self, sender: Function, packet: Datagram, payload: bytes) -> None:
+        """Send something back to who sent a datagram, a little later."""
+        answer = packet.answer(SM_LID, payload)
 
         def reply() -> None:
             target = self._fabric.find(answer.dlid, answer.destination_gid)
@@ -157,7 +180,110 @@ class SubnetManager:
                 datagram.receive(target, answer)
 
         sender.device.engine.post(reply)
+
+    def _manage(self, sender: Function, packet: Datagram) -> bool:
+        """Take a subnet management datagram: what kind of manager this is."""
+        if packet.length != Smp.SIZE:
+            return False
+        smp = Smp(bytearray(b"".join(bytes(piece) for piece in packet.pieces)))
+        if smp.mgmt_class != MgmtClass.SUBN_LID_ROUTED or smp.method & 0x80:
+            return False
+        if smp.method != Method.GET:
+            smp.status = MadStatus.METHOD_UNSUPPORTED
+        elif smp.attribute_id != Attribute.SM_INFO:
+            smp.status = MadStatus.ATTRIBUTE_UNSUPPORTED
+        else:
+            smp.data = self._sm_info().ljust(len(smp.data), b"\0")
+        smp.method = Method.GET_RESP
+        self._reply(sender, packet, bytes(smp))
         return True
+
+    def _sm_info(self) -> bytes:
+        return SmInfo.pack(guid=SM_GUID, act_count=self._sent, priority=_PRIORITY, sm_state=_MASTER)
+
+    def _answers(self, sender: Function, lid: int, mad: SaMad) -> list[bytes]:
+        """The datagrams that go back at once for one that came: an answer, or more of a table."""
+        if mad.rmpp_type > RmppType.DATA:
+            return self._transfers.hear(lid, mad)
+        right = mad.base_version == _BASE_VERSION and mad.class_version == SA_CLASS_VERSION
+        records = TABLES.get(mad.attribute_id) if right and mad.method == SaMethod.GET_TABLE else None
+        if records is None:
+            self._answer(sender, mad)
+            return [bytes(mad)]
+        try:
+            found = records(self, sender, mad)
+        except Refused as refusal:
+            if refusal.status is not SaStatus.NO_RECORDS:
+                mad.status = refusal.status
+            found = []
+        mad.method = SaMethod.GET_TABLE_RESP
+        return self._transfers.begin(lid, mad, found)
+
+    def node_records(self, sender: Function, mad: SaMad) -> list[bytes]:
+        """The nodes that a query selects by LID, type or GUID; all, when it selects none."""
+        if mad.component_mask & ~int(sum(_NODE_COMPONENTS) | NodeComponent.LID):
+            raise Refused(SaStatus.REQUEST_INVALID)
+        wanted = NodeRecord(mad.data[: NodeRecord.SIZE])
+        inside = NodeInfo(bytes(wanted.node_info).ljust(NodeInfo.SIZE, b"\0"))
+        found = []
+        for device in self._fabric.devices():
+            record = NodeRecord.new(
+                lid=device.port.lid,
+                node_info=READERS[Attribute.NODE_INFO](device.function, 0)[:40],
+                node_description=device.port.node_description.ljust(64, b"\0"),
+            )
+            own = NodeInfo(bytes(record.node_info).ljust(NodeInfo.SIZE, b"\0"))
+            fits = not mad.component_mask & NodeComponent.LID or record.lid == wanted.lid
+            for bit, name in _NODE_COMPONENTS.items():
+                fits = fits and (not mad.component_mask & bit or getattr(own, name) == getattr(inside, name))
+            if fits:
+                found.append(bytes(record))
+        return found
+
+    def port_info_records(self, sender: Function, mad: SaMad) -> list[bytes]:
+        """The ports that a query selects by LID, number or capabilities.
+
+        With bit 31 of the attribute modifier a port has at least the capabilities asked for, else just these.
+        """
+        wanted, mask = PortInfoRecord(mad.data[: PortInfoRecord.SIZE]), mad.component_mask
+        if mask & ~sum(PortComponent):
+            raise Refused(SaStatus.REQUEST_INVALID)
+        asked = PortInfo(wanted.port_info).capability_mask
+        found = []
+        for device in self._fabric.devices():
+            port, info = device.port, READERS[Attribute.PORT_INFO](device.function, 0)
+            has = PortInfo(info).capability_mask
+            fits = asked & ~has == 0 if mad.attribute_modifier >> 31 else asked == has
+            if (
+                (not mask & PortComponent.LID or wanted.lid == port.lid)
+                and (not mask & PortComponent.PORT_NUM or wanted.port_num == port.number)
+                and (not mask & PortComponent.CAPABILITY_MASK or fits)
+            ):
+                found.append(PortInfoRecord.pack(lid=port.lid, port_num=port.number, port_info=info))
+        return found
+
+    def sm_info_records(self, sender: Function, mad: SaMad) -> list[bytes]:
+        """The one manager."""
+        record = SmInfoRecord.new(lid=SM_LID)
+        record.sm_info.assign(self._sm_info())
+        return [bytes(record)]
+
+    def path_records(self, sender: Function, mad: SaMad) -> list[bytes]:
+        """The paths from the asker, or the source that it names, to one port or to all."""
+        wanted, mask = PathRecord(bytearray(mad.data[: PathRecord.SIZE])), mad.component_mask
+        if mask & (PathComponent.DGID | PathComponent.DLID):
+            return [self.path_record(sender, mad)]
+        found = []
+        for device in self._fabric.devices():
+            one = SaMad(bytearray(bytes(mad)))
+            wanted.dlid = device.port.lid
+            one.data = bytes(wanted).ljust(len(one.data), b"\0")
+            one.component_mask = mask | PathComponent.DLID
+            try:
+                found.append(self.path_record(sender, one))
+            except Refused:
+                continue
+        return found
 
     def _answer(self, sender: Function, mad: SaMad) -> None:
         """Turn a query into its answer."""
@@ -305,6 +431,19 @@ HANDLERS: Mapping[tuple[int, int], Callable[[SubnetManager, Function, SaMad], by
     (SaMethod.DELETE, SaAttribute.MC_MEMBER_RECORD): SubnetManager.leave_group,
 }
 """What is answered, by method and attribute."""
+TABLES: Mapping[int, Callable[[SubnetManager, Function, SaMad], list[bytes]]] = {
+    SaAttribute.NODE_RECORD: SubnetManager.node_records,
+    SaAttribute.PORT_INFO_RECORD: SubnetManager.port_info_records,
+    SaAttribute.SM_INFO_RECORD: SubnetManager.sm_info_records,
+    SaAttribute.PATH_RECORD: SubnetManager.path_records,
+}
+"""What is answered as a table, by attribute."""
+_NODE_COMPONENTS = {
+    NodeComponent.NODE_TYPE: "node_type",
+    NodeComponent.SYSTEM_IMAGE_GUID: "system_image_guid",
+    NodeComponent.NODE_GUID: "node_guid",
+    NodeComponent.PORT_GUID: "port_guid",
+}
 _RESPONSES: Mapping[int, SaMethod] = {
     SaMethod.DELETE: SaMethod.DELETE_RESP,
     SaMethod.GET_TABLE: SaMethod.GET_TABLE_RESP,

@@ -2,7 +2,8 @@
 
 from enum import IntEnum, IntFlag
 
-from softhca.prm.layout import Layout, bits, raw, u64
+from softhca.prm.layout import Layout, bits, nested, raw, u64
+from softhca.prm.smp import SmInfo
 
 SA_CLASS = 0x03
 """MgmtClass SubnAdm (13.4.4)."""
@@ -27,6 +28,9 @@ class SaAttribute(IntEnum):
     """Attributes (15.2.5)."""
 
     CLASS_PORT_INFO = 0x0001
+    NODE_RECORD = 0x0011
+    PORT_INFO_RECORD = 0x0012
+    SM_INFO_RECORD = 0x0018
     PATH_RECORD = 0x0035
     MC_MEMBER_RECORD = 0x0038
 
@@ -39,6 +43,42 @@ class SaStatus(IntEnum):
     NO_RESOURCES = 0x0100
     REQUEST_INVALID = 0x0200
     NO_RECORDS = 0x0300
+
+
+class RmppType(IntEnum):
+    """RMPP header, RMPPType (13.6.2.1)."""
+
+    NONE = 0
+    DATA = 1
+    ACK = 2
+    STOP = 3
+    ABORT = 4
+
+
+class RmppFlag(IntFlag):
+    """RMPP header, RMPPFlags (13.6.2.1)."""
+
+    ACTIVE = 1
+    FIRST = 2
+    LAST = 4
+
+
+class NodeComponent(IntFlag):
+    """Component mask of NodeRecord (15.2.5.2)."""
+
+    LID = 1 << 0
+    NODE_TYPE = 1 << 4
+    SYSTEM_IMAGE_GUID = 1 << 6
+    NODE_GUID = 1 << 7
+    PORT_GUID = 1 << 8
+
+
+class PortComponent(IntFlag):
+    """Component mask of PortInfoRecord (15.2.5.3)."""
+
+    LID = 1 << 0
+    PORT_NUM = 1 << 1
+    CAPABILITY_MASK = 1 << 7
 
 
 class PathComponent(IntFlag):
@@ -103,6 +143,30 @@ class ClassPortInfo(Layout, size=0x48, manual="IBTA volume 1, 13.4.8.1"):
     capability_mask = bits(0x00, 15, 0)
     capability_mask_2 = bits(0x04, 31, 5)
     response_time = bits(0x04, 4, 0)
+
+
+class NodeRecord(Layout, size=0x6C, manual="IBTA volume 1, 15.2.5.2"):
+    """SA attribute NodeRecord."""
+
+    lid = bits(0x00, 31, 16)
+    node_info = raw(0x04, 40)
+    node_description = raw(0x2C, 64)
+
+
+class PortInfoRecord(Layout, size=0x44, manual="IBTA volume 1, 15.2.5.3"):
+    """SA attribute PortInfoRecord."""
+
+    lid = bits(0x00, 31, 16)
+    port_num = bits(0x00, 15, 8)
+    options = bits(0x00, 7, 0)
+    port_info = raw(0x04, 64)
+
+
+class SmInfoRecord(Layout, size=0x1C, manual="IBTA volume 1, 15.2.5.10"):
+    """SA attribute SMInfoRecord."""
+
+    lid = bits(0x00, 31, 16)
+    sm_info = nested(0x04, SmInfo)
 
 
 class PathRecord(Layout, size=0x40, manual="IBTA volume 1, 15.2.5.16"):
