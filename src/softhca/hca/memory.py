@@ -11,7 +11,9 @@ from softhca.hca.mkey import NOWHERE, RESERVED_LKEY, KeyUser, KeyViolation, Righ
 from softhca.prm.syndromes.completion import VendorSyndrome
 
 if TYPE_CHECKING:
+    from softhca.bus import DmaSpace
     from softhca.hca.function import Function
+    from softhca.hca.translation import Span
 
 Piece = bytes | memoryview
 _BLOCK = 1 << 20
@@ -44,14 +46,26 @@ def views_of(fn: Function, pointer: Pointer, right: Right, user: KeyUser) -> lis
         spans = [(pointer.address, pointer.length)]
     else:
         spans = find_key(fn, pointer.key).spans(pointer.address, pointer.length, right, user)
-    write = bool(right & _WRITES)
-    dma = fn.dma
     try:
-        found: list[memoryview] = []
-        for iova, length in spans:
-            found += dma.views(Iova(iova), length, write=write) if iova != NOWHERE else _nothing(length, write=write)
+        return _views(fn.dma, spans, write=bool(right & _WRITES))
     except DmaFault as fault:
         raise KeyViolation(VendorSyndrome.DMA_FAULT) from fault
+
+
+def _views(dma: DmaSpace, spans: list[Span], *, write: bool) -> list[memoryview]:
+    """Views of spans; most are in the same mapping as the one before."""
+    found: list[memoryview] = []
+    start = end = 0
+    memory = memoryview(b"")
+    for iova, length in spans:
+        if start <= iova and 0 < length <= end - iova:
+            found.append(memory[iova - start : iova - start + length])
+        elif iova == NOWHERE:
+            found += _nothing(length, write=write)
+        elif length:
+            mapping = dma.mapping(iova, 1, write=write)
+            start, end, memory = mapping.start, mapping.end, mapping.memory
+            found += dma.views(Iova(iova), length, write=write)
     return found
 
 
@@ -64,12 +78,16 @@ def _nothing(length: int, *, write: bool) -> list[memoryview]:
 def copy(targets: Sequence[memoryview], sources: Sequence[Piece]) -> None:
     """Copy all of `sources` to the start of `targets`, which hold at least as much."""
     into = iter(targets)
-    room = memoryview(b"")
+    room, at, free = memoryview(b""), 0, 0
     for source in sources:
-        left = memoryview(source)
-        while left:
-            while not room:
+        length = len(source)
+        done = 0
+        while done < length:
+            while not free:
                 room = next(into)
-            step = min(len(left), len(room))
-            room[:step] = left[:step]
-            left, room = left[step:], room[step:]
+                at, free = 0, len(room)
+            step = min(length - done, free)
+            room[at : at + step] = source if step == length else source[done : done + step]
+            at += step
+            free -= step
+            done += step
