@@ -341,6 +341,18 @@ def test_the_common_shape_is_taken_in_one_turn(
     assert [ends.sent.raw() is not None for _ in range(9)] == [True] * 8 + [False]
 
 
+@pytest.mark.parametrize("opcode", COMMON)
+def test_messages_that_lie_in_several_pieces_are_taken_too(taken: Taken, opcode: WqeOpcode) -> None:
+    ends = make(Scene(), quick=True)
+    ends.do(Step(1, what="receive", key=0, at=2 * PAGE + 9, length=2 * PAGE, count=4))
+    taken.clear()
+    ends.do(Step(0, plain(opcode, key=0, their_key=0, there=2 * PAGE + 9, length=5000), count=2, at=100))
+    assert taken == [2]
+    ends.do(Step(0, plain(opcode, their_key=6, key=0, length=5000)))
+    ends.do(Step(0, plain(opcode, key=6, their_key=0, length=5000)))
+    assert taken[1] == (opcode in (WqeOpcode.SEND, WqeOpcode.SEND_IMM))
+
+
 @pytest.mark.parametrize(
     "change",
     [

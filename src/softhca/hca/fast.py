@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softhca.hca import rq
-from softhca.hca.mkey import Right
+from softhca.hca.memory import copy
+from softhca.hca.mkey import KeyViolation, Right
 from softhca.hca.path import peer_of, share_partition
 from softhca.hca.qp_context import RECEIVING, WIDE
 from softhca.hca.rq import COUNT, DATA, WHOLE
@@ -219,6 +220,16 @@ def _settle(link: Link, opcode: int, done: int, packets: int, payload: int, long
     count_exchanges(qp, peer, opcode, done, packets, payload, longer)
 
 
+def _piecewise(source: tuple[Window, int, int], target: tuple[Window, int, int], count: int) -> bool:
+    """Copy a message between keys and addresses where it lies in several pieces; tell whether both keys allow it."""
+    try:
+        pieces = source[0].views(source[1], source[2], count)
+        copy(target[0].views(target[1], target[2], count), pieces)
+    except KeyViolation:
+        return False
+    return True
+
+
 def _rdma(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
     """RDMA WRITE or RDMA READ, as the first one is."""
     qp, peer, cq, opcode = link.qp, link.peer, link.cq, chunk[_OPCODE]
@@ -242,27 +253,32 @@ def _rdma(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
             inline = count = _inlined(count, number_ds, 2)
             if not 0 < count <= longest or reading:
                 break
+        whole = True
         if rkey != far_key or raddr < far_first or count > far_end - raddr:
-            if (pane := far.find(rkey, raddr, count)) is None:
+            if (pane := far.find(rkey, raddr, count)) is not None:
+                far_key, far_first, far_end, far_base, mapping = pane
+                far_memory = mapping.memory
+            else:
+                whole = False
+        if not inline and (lkey != near_key or laddr < near_first or count > near_end - laddr):
+            if (pane := near.find(lkey, laddr, count)) is not None:
+                near_key, near_first, near_end, near_base, mapping = pane
+                near_memory = mapping.memory
+            else:
+                whole = False
+        here, there = laddr + near_base, raddr + far_base
+        if not whole:
+            ends = ((far, rkey, raddr), (near, lkey, laddr)) if reading else ((near, lkey, laddr), (far, rkey, raddr))
+            if inline or not _piecewise(*ends, count):
                 break
-            far_key, far_first, far_end, far_base, mapping = pane
-            far_memory = mapping.memory
-        there = raddr + far_base
-        if inline:
+        elif inline:
             here = done * WQEBB + 2 * SEGMENT + _INLINE_DATA
             far_memory[there : there + count] = chunk[here : here + count]
             inline = 0
+        elif reading:
+            near_memory[here : here + count] = far_memory[there : there + count]
         else:
-            if lkey != near_key or laddr < near_first or count > near_end - laddr:
-                if (pane := near.find(lkey, laddr, count)) is None:
-                    break
-                near_key, near_first, near_end, near_base, mapping = pane
-                near_memory = mapping.memory
-            here = laddr + near_base
-            if reading:
-                near_memory[here : here + count] = far_memory[there : there + count]
-            else:
-                far_memory[there : there + count] = near_memory[here : here + count]
+            far_memory[there : there + count] = near_memory[here : here + count]
         if flags & _CQ_UPDATE:
             pack(store, at, index, count, stamp, tag, counter + done & _INDEX)
             store[at + _OWNER] = owner
@@ -319,21 +335,27 @@ def _sends(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
         room, rkey, raddr = segment(wqes, place)
         if count > (room & COUNT or WHOLE) or rkey == INVALID_LKEY:
             break
+        whole = True
         if rkey != into_key or raddr < into_first or count > into_end - raddr:
-            if (pane := into.find(rkey, raddr, count)) is None:
+            if (pane := into.find(rkey, raddr, count)) is not None:
+                into_key, into_first, into_end, into_base, mapping = pane
+                into_memory = mapping.memory
+            else:
+                whole = False
+        if not inline and (lkey != near_key or laddr < near_first or count > near_end - laddr):
+            if (pane := near.find(lkey, laddr, count)) is not None:
+                near_key, near_first, near_end, near_base, mapping = pane
+                near_memory = mapping.memory
+            else:
+                whole = False
+        if not whole:
+            if inline or count <= carried or not _piecewise((near, lkey, laddr), (into, rkey, raddr), count):
                 break
-            into_key, into_first, into_end, into_base, mapping = pane
-            into_memory = mapping.memory
-        if inline:
+        elif inline:
             here = done * WQEBB + SEGMENT + _INLINE_DATA
             data: bytes | memoryview = chunk[here : here + count]
             inline = 0
         else:
-            if lkey != near_key or laddr < near_first or count > near_end - laddr:
-                if (pane := near.find(lkey, laddr, count)) is None:
-                    break
-                near_key, near_first, near_end, near_base, mapping = pane
-                near_memory = mapping.memory
             here = laddr + near_base
             data = near_memory[here : here + count]
         if opcode == _SEND_IMM:
@@ -343,7 +365,7 @@ def _sends(link: Link, chunk: bytes, allowance: int) -> tuple[int, int]:
         if count <= carried:
             their_store[their_at : their_at + count] = bytes(data)
             own |= _CARRIED
-        else:
+        elif whole:
             there = raddr + into_base
             into_memory[there : there + count] = data
         their_store[their_at + _OWNER] = own

@@ -6,12 +6,13 @@ from array import array
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Mapping
+from softhca.hca.memory import Pointer, views_of
 from softhca.hca.translation import CHANGES
 
 if TYPE_CHECKING:
     from softhca.bus import DmaSpace
     from softhca.hca.function import Function
-    from softhca.hca.mkey import KeyUser
+    from softhca.hca.mkey import KeyUser, Right
 
 _NOWHERE = Mapping(0, memoryview(b""), False)
 CLOSED = -1
@@ -67,7 +68,7 @@ class Window:
     _start: int
     _targets: array[int]
 
-    def __init__(self, fn: Function, right: int, user: KeyUser, *, write: bool) -> None:
+    def __init__(self, fn: Function, right: Right, user: KeyUser, *, write: bool) -> None:
         self._fn = fn
         self._right = right
         self._user = user
@@ -85,6 +86,14 @@ class Window:
             self._mapping = _NOWHERE
             self.pane = SHUT
         return self.pane
+
+    def views(self, key: int, address: int, length: int) -> list[memoryview]:
+        """Views of memory that may lie in several pieces.
+
+        Raises:
+            KeyViolation: the key does not open it.
+        """
+        return views_of(self._fn, Pointer(key, address, length), self._right, self._user)
 
     def _open(self, key: int) -> bool:
         """Look at another key, once: its rights cannot change while the window lives."""
