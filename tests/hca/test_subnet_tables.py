@@ -57,12 +57,12 @@ def whole_table(client: Client, attribute: int, record: bytes = b"", mask: int =
 def test_all_nodes_in_several_segments() -> None:
     _, (here, *others) = benches(5)
     records = whole_table(Client(here), SaAttribute.NODE_RECORD)
-    assert [len(record) for record in records] == [112] * 5
+    assert [len(record) for record in records] == [112] * 6
     nodes = [NodeRecord(record) for record in records]
-    assert [node.lid for node in nodes] == [1, 2, 3, 4, 5]
+    assert [node.lid for node in nodes] == [SM_LID, 1, 2, 3, 4, 5]
     guids = [bench.card.port.guid for bench in (here, *others)]
-    assert [NodeInfo(node.node_info.ljust(64, b"\0")).node_guid for node in nodes] == guids
-    assert nodes[0].node_description.rstrip(b"\0") == b"softhca connectx-6-ib"
+    assert [NodeInfo(node.node_info.ljust(64, b"\0")).node_guid for node in nodes] == [SM_GUID, *guids]
+    assert nodes[1].node_description.rstrip(b"\0") == b"softhca connectx-6-ib"
 
 
 @pytest.mark.requirement("G5")
@@ -116,7 +116,7 @@ def test_the_manager_in_the_table_and_by_itself() -> None:
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize(("method", "attribute", "status"), [(1, 0x20, 0), (1, 0x15, 0x0C), (2, 0x20, 0x08)])
+@pytest.mark.parametrize(("method", "attribute", "status"), [(1, 0x20, 0), (1, 0x16, 0x0C), (2, 0x20, 0x08)])
 def test_what_the_manager_says_of_itself(method: int, attribute: int, status: int) -> None:
     bench = Bench()
     client = Client(bench)

@@ -2,13 +2,13 @@
 
 It answers Get of ClassPortInfo and PathRecord, Get, Set and Delete of MCMemberRecord, and GetTable of NodeRecord,
 PortInfoRecord, SMInfoRecord and PathRecord; as a manager, Get of SMInfo; everything else with the status of the
-standard. Its LID belongs to no device.
+standard. Its LID is the switch's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from softhca.hca import datagram
@@ -17,6 +17,7 @@ from softhca.hca.mad import READERS
 from softhca.hca.port import DEFAULT_PKEY, Port
 from softhca.hca.profile import IB_MTUS
 from softhca.hca.sa_tables import Transfers
+from softhca.hca.switch import Switch
 from softhca.hca.traffic import count_datagram
 from softhca.prm.sa import (
     GSI_QKEY,
@@ -38,7 +39,7 @@ from softhca.prm.sa import (
     SaStatus,
     SmInfoRecord,
 )
-from softhca.prm.smp import Attribute, MadStatus, Method, MgmtClass, NodeInfo, PortInfo, SmInfo, Smp
+from softhca.prm.smp import Attribute, Method, MgmtClass, NodeInfo, PortInfo, SmInfo, Smp
 
 if TYPE_CHECKING:
     from softhca.hca.fabric import Fabric
@@ -50,7 +51,7 @@ _LAST_MULTICAST_LID = 0xFFFE
 _BASE_VERSION = 1
 _SMI_QPN, _GSI_QPN = 0, 1
 SM_GUID = 0x02CA_00FF_FE00_0001
-"""softhca's choice, locally administered: the manager is in no node."""
+"""Of the switch; softhca's choice, locally administered."""
 _PRIORITY, _MASTER = 0, 3
 """Of SMInfo."""
 _RESPONSE_TIME = 18
@@ -125,11 +126,13 @@ class SubnetManager:
 
     Attributes:
         groups: multicast groups by MGID (16 bytes).
+        switch: what the ports hang on; the manager is at its port 0.
     """
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._transfers = Transfers()
+        self.switch = Switch(fabric, SM_GUID, SM_LID)
         self._sent = 0
         record = McMemberRecord.new(
             mgid=BROADCAST, qkey=_IPOIB_QKEY, mlid=FIRST_MULTICAST_LID, pkey=DEFAULT_PKEY, scope=2,
@@ -156,7 +159,7 @@ class SubnetManager:
 
     def take(self, sender: Function, packet: Datagram) -> bool:
         """Take a datagram that was sent to the manager; its answer, if it deserves one, comes a little later."""
-        if packet.dlid != PERMISSIVE_LID and packet.qpn == _SMI_QPN:
+        if packet.qpn == _SMI_QPN:
             return self._manage(sender, packet)
         if packet.dlid == PERMISSIVE_LID or packet.qpn != _GSI_QPN or packet.qkey != GSI_QKEY:
             return False
@@ -182,20 +185,34 @@ class SubnetManager:
         sender.device.engine.post(reply)
 
     def _manage(self, sender: Function, packet: Datagram) -> bool:
-        """Take a subnet management datagram: what kind of manager this is."""
+        """Take a subnet management datagram: for the switch, through it, or for the manager there."""
         if packet.length != Smp.SIZE:
             return False
         smp = Smp(bytearray(b"".join(bytes(piece) for piece in packet.pieces)))
+        if packet.dlid == PERMISSIVE_LID:
+            return smp.mgmt_class == MgmtClass.SUBN_DIRECTED_ROUTE and self._direct(sender, packet, smp)
         if smp.mgmt_class != MgmtClass.SUBN_LID_ROUTED or smp.method & 0x80:
             return False
-        if smp.method != Method.GET:
-            smp.status = MadStatus.METHOD_UNSUPPORTED
-        elif smp.attribute_id != Attribute.SM_INFO:
-            smp.status = MadStatus.ATTRIBUTE_UNSUPPORTED
-        else:
+        if smp.method == Method.GET and smp.attribute_id == Attribute.SM_INFO:
             smp.data = self._sm_info().ljust(len(smp.data), b"\0")
-        smp.method = Method.GET_RESP
+            smp.method = Method.GET_RESP
+        else:
+            self.switch.answer(smp, self.switch.port_of(sender))
         self._reply(sender, packet, bytes(smp))
+        return True
+
+    def _direct(self, sender: Function, packet: Datagram, smp: Smp) -> bool:
+        """Pass a datagram with a directed route on, or its answer back."""
+        target = self.switch.route(sender, smp)
+        if target is None:
+            return False
+        onward = replace(packet, slid=PERMISSIVE_LID, pieces=[bytes(smp)])
+
+        def go_on() -> None:
+            count_datagram(None, [target.device.port], onward.length, grh=onward.grh is not None)
+            datagram.receive(target, onward)
+
+        sender.device.engine.post(go_on)
         return True
 
     def _sm_info(self) -> bytes:
@@ -225,13 +242,13 @@ class SubnetManager:
             raise Refused(SaStatus.REQUEST_INVALID)
         wanted = NodeRecord(mad.data[: NodeRecord.SIZE])
         inside = NodeInfo(bytes(wanted.node_info).ljust(NodeInfo.SIZE, b"\0"))
-        found = []
+        nodes = [(SM_LID, self.switch.node_info(), self.switch.node_description())]
         for device in self._fabric.devices():
-            record = NodeRecord.new(
-                lid=device.port.lid,
-                node_info=READERS[Attribute.NODE_INFO](device.function, 0)[:40],
-                node_description=device.port.node_description.ljust(64, b"\0"),
-            )
+            info = READERS[Attribute.NODE_INFO](device.function, 0)
+            nodes.append((device.port.lid, info, device.port.node_description))
+        found = []
+        for lid, info, description in nodes:
+            record = NodeRecord.new(lid=lid, node_info=info[:40], node_description=description.ljust(64, b"\0"))
             own = NodeInfo(bytes(record.node_info).ljust(NodeInfo.SIZE, b"\0"))
             fits = not mad.component_mask & NodeComponent.LID or record.lid == wanted.lid
             for bit, name in _NODE_COMPONENTS.items():

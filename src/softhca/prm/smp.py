@@ -38,6 +38,7 @@ class Attribute(IntEnum):
 
     NODE_DESCRIPTION = 0x0010
     NODE_INFO = 0x0011
+    SWITCH_INFO = 0x0012
     GUID_INFO = 0x0014
     PORT_INFO = 0x0015
     PKEY_TABLE = 0x0016
@@ -138,6 +139,20 @@ class PkeyTable(Layout, size=0x40, manual="IBTA volume 1, 14.2.5.7"):
     """SMP attribute P_KeyTable: a block of 32 keys."""
 
     pkey = array(0x00, 32, 16)
+
+
+class SwitchInfo(Layout, size=0x14, manual="IBTA volume 1, 14.2.5.4"):
+    """SMP attribute SwitchInfo."""
+
+    linear_fdb_cap = bits(0x00, 31, 16)
+    random_fdb_cap = bits(0x00, 15, 0)
+    multicast_fdb_cap = bits(0x04, 31, 16)
+    linear_fdb_top = bits(0x04, 15, 0)
+    life_time_value = bits(0x08, 7, 3)
+    port_state_change = bits(0x08, 2)
+    lids_per_port = bits(0x0C, 31, 16)
+    partition_enforcement_cap = bits(0x0C, 15, 0)
+    enhanced_port_0 = bits(0x10, 27)
 
 
 class SlToVlMappingTable(Layout, size=0x08, manual="IBTA volume 1, 14.2.5.8"):
