@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softhca.bus import DmaFault, DmaSpace, Iova
 from softhca.bus.local import LocalHost
 from softhca.hca.errors import CommandError
-from softhca.hca.wq import QueueBuffer, doorbell_record, queue_base
+from softhca.hca.wq import QueueBuffer, Slots, Word, doorbell_record, queue_base
 from softhca.prm.syndromes import objects as syndromes
 
 HOST = LocalHost(1 << 20)
@@ -73,3 +74,45 @@ def test_doorbell_record_that_cannot_be(address: int) -> None:
     with pytest.raises(CommandError) as refusal:
         doorbell_record(address)
     assert refusal.value.syndrome is syndromes.BAD_DOORBELL_RECORD
+
+
+@given(order=st.permutations(range(8)), page_offset=st.integers(0, 63), slot=st.integers(0, 200))
+def test_slots_are_where_the_buffer_has_them(order: list[int], page_offset: int, slot: int) -> None:
+    queue = buffer_over(order, page_offset=page_offset, length=4 * 4096)
+    slots = Slots(queue, 128, 64, write=False)
+    for number in (slot, slot + 1, slot):
+        assert slots.find(HOST.dma, number)
+        at = slots.base + number * 64
+        assert bytes(slots.mapping.memory[at : at + 64]) == queue.read(HOST.dma, 128 + number * 64, 64)
+        last = slots.base + (slots.end - 1) * 64
+        assert bytes(slots.mapping.memory[last : last + 64]) == queue.read(HOST.dma, 128 + (slots.end - 1) * 64, 64)
+
+
+def test_slots_across_two_pages_or_not_mapped_are_not_found() -> None:
+    queue = buffer_over([0, 3], length=8192)
+    assert not Slots(queue, 4096 - 32, 64, write=False).find(HOST.dma, 0)
+    assert not Slots(queue, 0, 64, write=False).find(DmaSpace(), 0)
+
+
+def test_what_was_found_goes_with_the_map() -> None:
+    space = DmaSpace()
+    memory = bytearray(range(256)) * 32
+    space.map(BASE, memoryview(memory))
+    queue = buffer_over([0], length=4096)
+    slots, word = Slots(queue, 0, 64, write=True), Word(BASE + 4)
+    assert slots.find(space, 1)
+    assert word.read(space) == 0x04050607
+    mapping = slots.mapping
+    space.unmap(BASE, len(memory))
+    assert not len(mapping.memory)
+    assert not slots.find(space, 1)
+    with pytest.raises(DmaFault):
+        word.read(space)
+    memory.extend(b"free")  # nobody keeps a view
+
+
+def test_a_word_across_two_mappings() -> None:
+    space = DmaSpace()
+    space.map(Iova(0x1000), memoryview(b"\1\2"))
+    space.map(Iova(0x1002), memoryview(b"\3\4"))
+    assert Word(0x1000).read(space) == 0x01020304

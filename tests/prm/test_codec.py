@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from softhca.prm.codec import codec
+from softhca.prm.codec import codec, joined
 from softhca.prm.cqe import Cqe64
 from softhca.prm.layout import LayoutError
 from softhca.prm.wqe import WqeCtrlSeg, WqeDataSeg
@@ -35,3 +35,11 @@ def test_what_cannot_be_taken(items: tuple[str | int, ...]) -> None:
 def test_length_that_does_not_hold_the_items() -> None:
     with pytest.raises(LayoutError):
         codec(WqeDataSeg, "addr", length=8)
+
+
+def test_structures_behind_each_other() -> None:
+    both = joined(codec(WqeDataSeg, "lkey"), codec(WqeDataSeg, "addr"), length=64)
+    assert both.size == 64
+    assert both.unpack(bytes(4) + b"\0\0\0\5" + bytes(23) + b"\7" + bytes(32)) == (5, 7)
+    with pytest.raises(LayoutError):
+        joined(codec(WqeDataSeg), codec(WqeDataSeg), length=31)
