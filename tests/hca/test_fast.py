@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +18,10 @@ from softhca.hca.device import Hca
 from softhca.hca.function import Function
 from softhca.hca.profile import load_profile
 from softhca.hca.qp_context import Qp
+from softhca.hca.translation import PageTable
 from softhca.prm.opcodes import Opcode
 from softhca.prm.qp import QpState
+from softhca.prm.registers import PortAdminStatus
 from softhca.prm.uar import CQ_ARM
 from softhca.prm.wqe import WqeOpcode
 from tests.hca.bench import PAGE, Bench, Buffer, Completions, Queue, data, inline, remote
@@ -449,3 +452,63 @@ def test_a_card_without_it() -> None:
     profile = load_profile("connectx-6-ib")
     assert Hca(Engine(VirtualClock()), profile).function.fast
     assert not Hca(Engine(VirtualClock()), profile, fast=False).function.fast
+
+
+def destroy_key(ends: Ends) -> None:
+    ends.bench.call(Opcode.DESTROY_MKEY, mkey_index=ends.keys[1][0] >> 8)
+
+
+def invalidate_key(ends: Ends) -> None:
+    ends.bench.fn.mkeys.get(ends.keys[1][0] >> 8).invalidate()
+
+
+def reset_peer(ends: Ends) -> None:
+    ends.bench.call(Opcode.TO_RST_QP, qpn=ends.queues[1].number)
+
+
+def destroy_peer(ends: Ends) -> None:
+    ends.bench.call(Opcode.DESTROY_QP, qpn=ends.queues[1].number)
+
+
+def take_link_down(ends: Ends) -> None:
+    ends.bench.card.port.admin = PortAdminStatus.DOWN
+
+
+def break_peer(ends: Ends) -> None:
+    ends.qp(1).enter_error()
+
+
+@pytest.mark.requirement("F1", "G4", "G5")
+@pytest.mark.parametrize("change", [destroy_key, invalidate_key, reset_peer, destroy_peer, take_link_down, break_peer])
+@pytest.mark.parametrize("opcode", COMMON)
+def test_what_was_known_is_forgotten(taken: Taken, opcode: WqeOpcode, change: Callable[[Ends], None]) -> None:
+    ends = ready()
+    taken.clear()
+    ends.do(Step(0, plain(opcode)))
+    assert taken == [1]
+    before = bytes(ends.memory.view)
+    change(ends)
+    ends.do(Step(0, plain(opcode, there=3 * PAGE)))
+    assert taken == [1, 0]
+    assert bytes(ends.memory.view) == before
+
+
+@pytest.mark.parametrize("opcode", COMMON)
+def test_pages_that_are_loaded_anew_are_used(taken: Taken, opcode: WqeOpcode) -> None:
+    ends = ready()
+    ends.do(Step(0, plain(opcode, length=8)))
+    table = ends.bench.fn.mkeys.get(ends.keys[1][0] >> 8).table
+    assert isinstance(table, PageTable)
+    pages = array("Q", (ends.memory.iova + page * PAGE | 3 for page in SHUFFLE))
+    table.load(0, pages, keep=False)
+    ends.do(Step(0, plain(opcode, length=8)))
+    quick = bytes(ends.memory.view)
+    other = make(Scene(), quick=False)
+    for side in (0, 1):
+        other.do(Step(side, what="receive", key=1, at=PAGE, length=PAGE, count=8))
+    other.do(Step(0, plain(opcode, length=8)))
+    table = other.bench.fn.mkeys.get(other.keys[1][0] >> 8).table
+    assert isinstance(table, PageTable)
+    table.load(0, pages, keep=False)
+    other.do(Step(0, plain(opcode, length=8)))
+    assert quick == bytes(other.memory.view)

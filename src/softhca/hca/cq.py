@@ -72,6 +72,7 @@ _STRIDES: dict[int, int] = {
 _ARMED = CqState.NOTIFICATION_REQUEST_ARMED
 _SOLICITED = CqState.SOLICITED_NOTIFICATION_REQUEST_ARMED
 _FIRED, _OK = CqState.FIRED, CqStatus.OK
+_COMP = EventType.COMP
 _NO_ROOM = (0, memoryview(b""), 0, 0)
 
 
@@ -409,14 +410,14 @@ class Cq(HcaObject):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self.state is CqState.FIRED:
+        if self.state is _FIRED:
             return
-        self.state = CqState.FIRED
+        self.state = _FIRED
         self._fired_sn = self._armed_sn
         self._notified = self.producer
         if self._period:
             self._fired_at = self._fn.device.engine.clock.now()
-        self._eq.post(EventType.COMP, _COMPLETION.pack(self.number))
+        self._eq.post(_COMP, _COMPLETION.pack(self.number))
 
     def _error(self, status: CqStatus, syndrome: CqErrorSyndrome) -> None:
         self.status = status

@@ -29,6 +29,7 @@ from softhca.prm.syndromes import objects as syndromes
 if TYPE_CHECKING:
     from softhca.hca.function import Function
 
+_OK = EqStatus.OK
 _OWNER = Eqe.SIZE - 1
 _EQE = joined(codec(Eqe, "type", "sub_type", length=Eqe.FIELDS["data"].offset), Struct(">28s"), length=_OWNER)
 _INDEX = 0xFF_FFFF
@@ -79,7 +80,7 @@ class Eq(HcaObject):
             data: up to 28 bytes of event data.
             subtype: sub-type of the event.
         """
-        if self.status is not EqStatus.OK:
+        if self.status is not _OK:
             self.lost += 1
             return False
         if self.producer - self.consumer >= self._size and not self._overrun_ignored:

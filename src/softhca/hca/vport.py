@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 GROUP_BIT = 1 << 40
 """First bit on the wire of a 48-bit MAC address: set for group addresses."""
 _VLAN_IDS = 1 << 12
+_DOWN = VportAdminState.DOWN
 
 
 class Vport:
@@ -62,7 +63,7 @@ class Vport:
 
     def up(self, port: Port) -> bool:
         """Whether the vport is up: it is not when its port is not."""
-        return port.up and self.admin is not VportAdminState.DOWN
+        return port.up and self.admin is not _DOWN
 
     def is_own(self, port: Port, lid: int, gid: bytes | None, mac: int) -> bool:
         """Whether an address is this vport's own, so that what is sent there comes back.
