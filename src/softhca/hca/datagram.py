@@ -54,6 +54,7 @@ class Datagram:
         qkey: 32 bits.
         pieces: the payload.
         length: its bytes.
+        psn: packet sequence number, 24 bits.
         immediate: immediate data, or None.
         solicited: the sender asks for a solicited event.
     """
@@ -68,6 +69,7 @@ class Datagram:
     qkey: int
     pieces: list[Piece]
     length: int
+    psn: int
     immediate: int | None = None
     solicited: bool = False
 
@@ -76,8 +78,8 @@ class Datagram:
         """GID of the global route, if it has one (16 bytes)."""
         return None if self.grh is None else self.grh[24:]
 
-    def answer(self, slid: int, payload: bytes) -> Datagram:
-        """What goes back to the sender, from the same QP and by the same route."""
+    def answer(self, slid: int, psn: int, payload: bytes) -> Datagram:
+        """What goes back to the sender, from the same QP and by the same route; `psn` is that of who answers."""
         grh = None
         if self.grh is not None:
             route = Grh(bytearray(self.grh))
@@ -85,7 +87,7 @@ class Datagram:
             grh = bytes(route)
         return Datagram(
             slid, self.slid, self.service_level, grh, self.pkey, self.source_qpn, self.qpn, self.qkey,
-            [payload], len(payload),
+            [payload], len(payload), psn & PSN_MASK,
         )  # fmt: skip
 
 
@@ -118,10 +120,10 @@ def send(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, soli
     port = fn.device.port
     if length > min(qp.mtu, port.mtu):
         raise RequestFailed(CqeSyndrome.LOCAL_LENGTH_ERR, VendorSyndrome.MESSAGE_TOO_LONG)
-    qp.send_psn = (qp.send_psn + 1) & PSN_MASK
+    psn, qp.send_psn = qp.send_psn, (qp.send_psn + 1) & PSN_MASK
     if port.infiniband and fn.vport.up(port):
         data = immediate if opcode == WqeOpcode.SEND_IMM else None
-        datagram = _pack(fn, qp, Av(body[:size].ljust(Av.SIZE, b"\0")), pieces, length, data, solicited)
+        datagram = _pack(fn, qp, Av(body[:size].ljust(Av.SIZE, b"\0")), pieces, psn, data, solicited)
         taken = fn.device.fabric.deliver(fn, datagram)
     else:
         taken = False
@@ -130,9 +132,10 @@ def send(fn: Function, qp: Qp, opcode: int, body: bytes, *, immediate: int, soli
 
 
 def _pack(
-    fn: Function, qp: Qp, av: Av, pieces: list[Piece], length: int, immediate: int | None, solicited: bool
+    fn: Function, qp: Qp, av: Av, pieces: list[Piece], psn: int, immediate: int | None, solicited: bool
 ) -> Datagram:
     port, base = fn.device.port, av.base
+    length = sum(len(piece) for piece in pieces)
     route = None
     if av.grh_gid_fl & _GLOBAL:
         headers = Bth.SIZE + Deth.SIZE + (0 if immediate is None else ImmDt.SIZE)
@@ -157,6 +160,7 @@ def _pack(
         qkey=qp.context.q_key if base.qkey & _PRIVILEGED else base.qkey,
         pieces=pieces,
         length=length,
+        psn=psn,
         immediate=immediate,
         solicited=solicited,
     )
@@ -179,10 +183,12 @@ def _asked_agent(fn: Function, datagram: Datagram) -> bool:
     """Let the port's own agent answer a query that is for it; the answer comes a little later."""
     if datagram.length != MAD_BYTES:
         return False
-    found = pma.answer(fn.device.port, b"".join(bytes(piece) for piece in datagram.pieces))
+    port = fn.device.port
+    found = pma.answer(port, b"".join(bytes(piece) for piece in datagram.pieces))
     if found is None:
         return False
-    answer = datagram.answer(fn.device.port.lid, found)
+    answer = datagram.answer(port.lid, port.agent_psn, found)
+    port.agent_psn += 1
 
     def reply() -> None:
         fn.device.fabric.deliver(fn, answer)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softhca.hca import datagram
+from softhca.hca import datagram, packets
 from softhca.hca.datagram import FIRST_MULTICAST_LID, PERMISSIVE_LID, Datagram
 from softhca.hca.subnet import SM_LID, SubnetManager
-from softhca.hca.traffic import count_datagram
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
@@ -62,27 +61,28 @@ class Fabric:
     def deliver(self, sender: Function, packet: Datagram) -> bool:
         """Bring a datagram to where it goes; whether anybody took it."""
         if packet.dlid in (SM_LID, PERMISSIVE_LID):
-            self._count(sender, packet, [])
+            self._pass(sender, packet, [])
             return self.manager.take(sender, packet)
         if packet.dlid >= FIRST_MULTICAST_LID:
             return self._replicate(sender, packet)
         target = self.find(packet.dlid, packet.destination_gid)
-        self._count(sender, packet, [] if target is None else [target])
+        self._pass(sender, packet, [] if target is None else [target])
         return target is not None and datagram.receive(target, packet)
 
     @staticmethod
-    def _count(sender: Function, packet: Datagram, targets: list[Function], *, multicast: bool = False) -> None:
+    def _pass(sender: Function, packet: Datagram, targets: list[Function], *, multicast: bool = False) -> None:
         ports = [target.device.port for target in targets]
-        count_datagram(sender.device.port, ports, packet.length, grh=packet.grh is not None, multicast=multicast)
+        packets.pass_datagram(sender.device.port, ports, packet, multicast=multicast)
 
     def _replicate(self, sender: Function, packet: Datagram) -> bool:
         """Bring a multicast datagram to each QP of its group, on the sender's port and on those that have joined."""
         gid = packet.destination_gid
         if gid is None:
+            self._pass(sender, packet, [], multicast=True)
             return False
         lids = sorted({sender.device.port.lid} | self.manager.members(gid, packet.dlid))
         ends = [target for lid in lids if (target := self.find(lid)) is not None and gid in target.multicast]
-        self._count(sender, packet, ends, multicast=True)
+        self._pass(sender, packet, ends, multicast=True)
         taken = False
         for target in ends:
             for qp in target.multicast[gid]:

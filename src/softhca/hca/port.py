@@ -17,6 +17,7 @@ ETHERNET_MIN_MTU = 68
 LINK_LOCAL_PREFIX = 0xFE80_0000_0000_0000
 DEFAULT_PKEY = 0xFFFF
 NODE_DESCRIPTION_BYTES = 64
+_UP = PortAdminStatus.UP
 
 
 class Port:
@@ -40,6 +41,7 @@ class Port:
         traffic: what has passed the port since its reset.
         counted_from: what had passed when the counters of PPCNT were cleared.
         on_event: takes type, data and sub-type of an event; None: nobody listens.
+        agent_psn: datagrams that its own agents have sent.
         tap: where the port's packets are recorded; None: nowhere, and no packet need be made.
     """
 
@@ -74,6 +76,7 @@ class Port:
         self.node_description = text[:NODE_DESCRIPTION_BYTES].ljust(NODE_DESCRIPTION_BYTES, b"\0")
         self.admin = PortAdminStatus.UP
         self.event_mode = PortEventMode.ALWAYS
+        self.agent_psn = 0
         self.mtu = self.figures.mtu
         self.traffic = Traffic()
         self.counted_from = Traffic()
@@ -92,7 +95,7 @@ class Port:
     @property
     def up(self) -> bool:
         """Whether the link is up."""
-        return self.admin is PortAdminStatus.UP
+        return self.admin is _UP
 
     @property
     def state(self) -> PortState:

@@ -8,20 +8,18 @@ taken is dropped. An XRC request names the SRQ whose receive WQEs, protection do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sized
 from typing import TYPE_CHECKING
 
-from softhca.hca import atomics, odp, rq
+from softhca.hca import atomics, odp, packets, rq
 from softhca.hca.errors import PageFault
 from softhca.hca.memory import Piece, Pointer, copy, views_of
 from softhca.hca.mkey import MAX_PIECES, KeyUser, KeyViolation, Right, check_invalidation
 from softhca.hca.path import peer_of, share_partition
 from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
+from softhca.hca.request import Request
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
 from softhca.hca.srq import XrcSrq
-from softhca.hca.traffic import count_answer, count_request
 from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
@@ -37,6 +35,7 @@ _XRC = codec(WqeXrcSeg, "xrc_srqn")
 _INLINE = WqeInlineSeg.FIELDS["inline_"].mask
 _INLINE_COUNT = WqeInlineSeg.FIELDS["byte_count"].mask
 _PSN = 0xFF_FFFF
+_WITH_IMMEDIATE = (WqeOpcode.SEND_IMM, WqeOpcode.SEND_INVAL, WqeOpcode.RDMA_WRITE_IMM)
 _SENDS = (WqeOpcode.SEND, WqeOpcode.SEND_IMM, WqeOpcode.SEND_INVAL)
 _RELIABLE_ONLY = frozenset((WqeOpcode.SEND_INVAL, WqeOpcode.RDMA_READ, *atomics.OPERATIONS))
 """What needs an answer, or acts on keys: UC has neither."""
@@ -78,25 +77,6 @@ class NotReady(Exception):
 
 class NoAnswer(Exception):
     """Nobody answers: there is no such QP at the path's end, or it does not take requests of this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What arrives at a responder.
-
-    Attributes:
-        pieces: the payload.
-        length: its bytes.
-        immediate: immediate data, or the rkey to invalidate; or None.
-        solicited: the sender asks for a solicited event.
-        invalidates: `immediate` is an rkey.
-    """
-
-    pieces: list[Piece]
-    length: int
-    immediate: int | None
-    solicited: bool
-    invalidates: bool = False
 
 
 def _local(fn: Function, qp: Qp, pointer: Pointer, right: Right) -> list[memoryview]:
@@ -185,49 +165,47 @@ def carry_out(
     srqn = 0
     if qp.service is ServiceType.XRC:
         srqn, body = _xrc(body), body[SEGMENT:]
-    request: Callable[[Inbound], None]
     if opcode in _RELIABLE_ONLY and qp.service is ServiceType.UC:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
     if opcode in _SENDS:
-        pieces = gather(fn, qp, segments(body, 0))
-        invalidates = opcode == WqeOpcode.SEND_INVAL
-        message = _message(pieces, immediate if opcode != WqeOpcode.SEND else None, solicited, invalidates=invalidates)
-        length, request = message.length, partial(_receive, message=message)
+        request = _outbound(opcode, gather(fn, qp, segments(body, 0)), immediate, solicited)
     elif opcode in (WqeOpcode.RDMA_WRITE, WqeOpcode.RDMA_WRITE_IMM):
-        pieces = gather(fn, qp, segments(body, SEGMENT))
-        message = _message(pieces, immediate if opcode == WqeOpcode.RDMA_WRITE_IMM else None, solicited)
-        length, request = message.length, partial(_write, pointer=_remote(body, message.length), message=message)
+        request = _outbound(opcode, gather(fn, qp, segments(body, SEGMENT)), immediate, solicited)
+        request.remote = _remote(body, request.length)
     elif opcode == WqeOpcode.RDMA_READ:
-        length, request = _read_request(fn, qp, body, inline)
+        request = _read_request(fn, qp, body, inline)
     elif opcode in atomics.OPERATIONS:
-        length, request = _atomic_request(fn, qp, opcode, body)
+        request = _atomic_request(fn, qp, opcode, body)
     else:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
+    request.srqn = srqn
     try:
-        _exchange(qp, opcode, length, lambda: _responder(fn, qp, srqn), request)
+        _exchange(fn, qp, request)
     except (NoAnswer, NotReady, RequestFailed):
         if qp.service is not ServiceType.UC:
             raise
         qp.lost += 1
-    qp.send_psn = (qp.send_psn + max(1, -(-length // qp.mtu))) & _PSN
-    return length
+    qp.send_psn = (qp.send_psn + max(1, -(-request.length // qp.mtu))) & _PSN
+    return request.length
 
 
-def _exchange(
-    qp: Qp, opcode: int, length: int, find: Callable[[], Inbound], request: Callable[[Inbound], None]
-) -> None:
-    """Bring a request to its responder; the ports count its packets, and those of the answer."""
-    target = None
-    moved = 0
+def _exchange(fn: Function, qp: Qp, request: Request) -> None:
+    """Bring a request to its responder, which carries it out and answers."""
     try:
-        inbound = find()
-        target = inbound.qp.fn.device.port
-        request(inbound)
-        moved = length
-    finally:
-        count_request(qp, target, opcode, length)
-        if target is not None and qp.service is not ServiceType.UC:
-            count_answer(qp, target, opcode, moved)
+        peer = _responder(fn, qp)
+    except NoAnswer:
+        packets.pass_request(qp, None, request)
+        raise
+    packets.pass_request(qp, peer, request)
+    try:
+        _CARRY_OUT[request.opcode](_inbound(peer, request), request)
+    except NotReady:
+        packets.pass_answer(qp, peer, request, CqeSyndrome.RNR_RETRY_EXC_ERR)
+        raise
+    except RequestFailed as failure:
+        packets.pass_answer(qp, peer, request, failure.syndrome)
+        raise
+    packets.pass_answer(qp, peer, request)
 
 
 def _xrc(body: bytes) -> int:
@@ -238,8 +216,10 @@ def _xrc(body: bytes) -> int:
     return number
 
 
-def _message(pieces: list[Piece], immediate: int | None, solicited: bool, *, invalidates: bool = False) -> Message:
-    return Message(pieces, sum(len(piece) for piece in pieces), immediate, solicited, invalidates)
+def _outbound(opcode: int, pieces: list[Piece], immediate: int, solicited: bool) -> Request:
+    """A request that carries a payload."""
+    length = sum(len(piece) for piece in pieces)
+    return Request(opcode, length, pieces, immediate if opcode in _WITH_IMMEDIATE else None, solicited)
 
 
 def _remote(body: bytes, length: int) -> Pointer:
@@ -249,12 +229,11 @@ def _remote(body: bytes, length: int) -> Pointer:
     return Pointer(key, address, length)
 
 
-def _responder(fn: Function, qp: Qp, srqn: int) -> Inbound:
+def _responder(fn: Function, qp: Qp) -> Qp:
     """The QP at the other end, ready to take a request of this one.
 
     Raises:
         NoAnswer: there is none.
-        RequestFailed: it may not take requests for the SRQ that this one names (XRC).
     """
     peer = peer_of(fn, qp)
     if (
@@ -271,11 +250,18 @@ def _responder(fn: Function, qp: Qp, srqn: int) -> Inbound:
     if peer.state is QpState.RTR and not peer.established:
         peer.established = True
         peer.report(EventType.COMM_EST)
-    return peer.inbound if peer.service is not ServiceType.XRC else _inbound_xrc(peer, srqn)
+    return peer
 
 
-def _inbound_xrc(peer: Qp, srqn: int) -> Inbound:
-    pool = peer.fn.receive_pools.find(srqn)
+def _inbound(peer: Qp, request: Request) -> Inbound:
+    """How the responder takes this request.
+
+    Raises:
+        RequestFailed: it may not take requests for the SRQ that this one names (XRC).
+    """
+    if peer.service is not ServiceType.XRC:
+        return peer.inbound
+    pool = peer.fn.receive_pools.find(request.srqn)
     if not isinstance(pool, XrcSrq) or pool.xrcd != peer.context.xrcd:
         raise _refuse(peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.XRC_DOMAIN)
     user = KeyUser(pool.pd, peer.number, peer.key_user.reserved)
@@ -315,7 +301,7 @@ def _remote_views(inbound: Inbound, pointer: Pointer, right: Right) -> list[memo
         raise _refused_key(peer, violation) from violation
 
 
-def _write(inbound: Inbound, pointer: Pointer, message: Message) -> None:
+def _write(inbound: Inbound, request: Request) -> None:
     peer = inbound.qp
     if not peer.write_enabled:
         raise _refuse(
@@ -324,20 +310,20 @@ def _write(inbound: Inbound, pointer: Pointer, message: Message) -> None:
             CqeSyndrome.REMOTE_INVAL_REQ_ERR,
             VendorSyndrome.WRITE_NOT_ENABLED,
         )
-    targets = _remote_views(inbound, pointer, Right.REMOTE_WRITE)
-    if message.immediate is None:
-        copy(targets, message.pieces)
+    targets = _remote_views(inbound, request.remote, Right.REMOTE_WRITE)
+    if request.immediate is None:
+        copy(targets, request.pieces)
         peer.counters.rx_write_requests += 1
-        _count_received(peer, message.length)
+        _count_received(peer, request.length)
         return
     wqe = _next_receive(inbound)
-    copy(targets, message.pieces)
+    copy(targets, request.pieces)
     peer.counters.rx_write_requests += 1
-    _finish_receive(inbound, wqe, CqeOpcode.RESP_WR_IMM, message)
+    _finish_receive(inbound, wqe, CqeOpcode.RESP_WR_IMM, request)
 
 
-def _read_request(fn: Function, qp: Qp, body: bytes, inline: int) -> tuple[int, Callable[[Inbound], None]]:
-    """An RDMA READ, its own segments checked: its length, and what is to be done at the responder."""
+def _read_request(fn: Function, qp: Qp, body: bytes, inline: int) -> Request:
+    """An RDMA READ, its own segments checked."""
     parts = segments(body, SEGMENT)
     pointers = [part for part in parts if isinstance(part, Pointer)]
     if len(pointers) != len(parts):
@@ -351,23 +337,23 @@ def _read_request(fn: Function, qp: Qp, body: bytes, inline: int) -> tuple[int, 
     if 0 < length <= inline:
         qp.carried = bytearray(length)
         targets = [memoryview(qp.carried)]
-    return length, partial(_read, pointer=_remote(body, length), targets=targets)
+    return Request(WqeOpcode.RDMA_READ, length, remote=_remote(body, length), targets=targets)
 
 
-def _read(inbound: Inbound, pointer: Pointer, targets: list[memoryview]) -> None:
+def _read(inbound: Inbound, request: Request) -> None:
     peer = inbound.qp
     if not peer.read_enabled:
         raise _refuse(
             peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, VendorSyndrome.READ_NOT_ENABLED
         )
-    copy(targets, _remote_views(inbound, pointer, Right.REMOTE_READ))
+    copy(request.targets, _remote_views(inbound, request.remote, Right.REMOTE_READ))
     peer.counters.rx_read_requests += 1
-    _count_received(peer, pointer.length)
+    _count_received(peer, request.length)
 
 
-def _atomic_request(fn: Function, qp: Qp, opcode: int, body: bytes) -> tuple[int, Callable[[Inbound], None]]:
-    """An atomic, its own segments checked: its length, and what is to be done at the responder."""
-    needed, layout, operation = atomics.OPERATIONS[opcode]
+def _atomic_request(fn: Function, qp: Qp, opcode: int, body: bytes) -> Request:
+    """An atomic, its own segments checked."""
+    needed, layout, _ = atomics.OPERATIONS[opcode]
     if not fn.caps.atomic.atomic_operations & needed:
         raise RequestFailed(CqeSyndrome.LOCAL_QP_OP_ERR, VendorSyndrome.OPCODE)
     pointer = _remote(body, atomics.SIZE)
@@ -382,31 +368,21 @@ def _atomic_request(fn: Function, qp: Qp, opcode: int, body: bytes) -> tuple[int
         raise RequestFailed(CqeSyndrome.LOCAL_LENGTH_ERR, VendorSyndrome.ATOMIC_LENGTH)
     targets = [view for part in pointers for view in _local(fn, qp, part, Right.LOCAL_WRITE)]
     big = not fn.caps.atomic.atomic_req_8B_endianness_mode
-    request = partial(_atomic, pointer=pointer, change=lambda old: operation(old, *operands), targets=targets, big=big)
-    return atomics.SIZE, request
+    return Request(opcode, atomics.SIZE, remote=pointer, operands=operands, targets=targets, big_endian=big)
 
 
-def _atomic(
-    inbound: Inbound, pointer: Pointer, change: Callable[[int], int], targets: list[memoryview], *, big: bool
-) -> None:
-    """Change 8 bytes of the responder's memory, which are a number of the (little-endian) host.
-
-    Args:
-        inbound: the responder.
-        pointer: where they are.
-        change: what is to become of them.
-        targets: where what they were goes to.
-        big: that is given big-endian.
-    """
+def _atomic(inbound: Inbound, request: Request) -> None:
+    """Change 8 bytes of the responder's memory, which are a number of the (little-endian) host."""
     peer = inbound.qp
-    if not peer.atomic_enabled or pointer.address % atomics.SIZE:
+    if not peer.atomic_enabled or request.remote.address % atomics.SIZE:
         vendor = VendorSyndrome.ATOMIC_MISALIGNED if peer.atomic_enabled else VendorSyndrome.ATOMIC_NOT_ENABLED
         raise _refuse(peer, EventType.WQ_INVAL_REQ_ERROR, CqeSyndrome.REMOTE_INVAL_REQ_ERR, vendor)
-    views = _remote_views(inbound, pointer, Right.REMOTE_ATOMIC)
+    views = _remote_views(inbound, request.remote, Right.REMOTE_ATOMIC)
     peer.counters.rx_atomic_requests += 1
-    old = int.from_bytes(b"".join(views), "little")
-    copy(views, [change(old).to_bytes(atomics.SIZE, "little")])
-    copy(targets, [old.to_bytes(atomics.SIZE, "big" if big else "little")])
+    request.original = old = int.from_bytes(b"".join(views), "little")
+    _, _, operation = atomics.OPERATIONS[request.opcode]
+    copy(views, [operation(old, *request.operands).to_bytes(atomics.SIZE, "little")])
+    copy(request.targets, [old.to_bytes(atomics.SIZE, "big" if request.big_endian else "little")])
     _count_received(peer, atomics.SIZE)
 
 
@@ -429,28 +405,26 @@ def _later(peer: Qp) -> NotReady:
     return NotReady(RNR_NANOSECONDS[peer.context.min_rnr_nak])
 
 
-def _receive(inbound: Inbound, message: Message) -> None:
+def _receive(inbound: Inbound, request: Request) -> None:
     wqe = _next_receive(inbound)
-    if message.invalidates and message.immediate is not None:
-        _receive_and_invalidate(inbound, wqe, message, message.immediate)
-        return
-    targets = _scatter(inbound, wqe, message.length)
-    inline = b"".join(message.pieces) if 0 < message.length <= inbound.qp.receive_inline else None
+    targets = _scatter(inbound, wqe, request.length)
+    inline = b"".join(request.pieces) if 0 < request.length <= inbound.qp.receive_inline else None
     if inline is None:
-        copy(targets, message.pieces)
-    opcode = CqeOpcode.RESP_SEND if message.immediate is None else CqeOpcode.RESP_SEND_IMM
-    _finish_receive(inbound, wqe, opcode, message, inline)
+        copy(targets, request.pieces)
+    opcode = CqeOpcode.RESP_SEND if request.immediate is None else CqeOpcode.RESP_SEND_IMM
+    _finish_receive(inbound, wqe, opcode, request, inline)
 
 
-def _receive_and_invalidate(inbound: Inbound, wqe: rq.ReceiveWqe, message: Message, rkey: int) -> None:
+def _receive_and_invalidate(inbound: Inbound, request: Request) -> None:
     """A message that takes a key of the responder away; the CQE names it, and tells that it is gone."""
+    wqe = _next_receive(inbound)
     try:
-        key = check_invalidation(inbound.qp.fn, inbound.remote_user, rkey)
+        key = check_invalidation(inbound.qp.fn, inbound.remote_user, request.immediate or 0)
     except KeyViolation as violation:
         raise _refused_key(inbound.qp, violation) from violation
-    copy(_scatter(inbound, wqe, message.length), message.pieces)
+    copy(_scatter(inbound, wqe, request.length), request.pieces)
     key.invalidate()
-    _finish_receive(inbound, wqe, CqeOpcode.RESP_SEND_INV, message)
+    _finish_receive(inbound, wqe, CqeOpcode.RESP_SEND_INV, request)
 
 
 def _scatter(inbound: Inbound, wqe: rq.ReceiveWqe, length: int) -> list[memoryview]:
@@ -500,20 +474,20 @@ def _failed_receive(
 
 
 def _finish_receive(
-    inbound: Inbound, wqe: rq.ReceiveWqe, opcode: CqeOpcode, message: Message, inline: bytes | None = None
+    inbound: Inbound, wqe: rq.ReceiveWqe, opcode: CqeOpcode, request: Request, inline: bytes | None = None
 ) -> None:
     """Take the receive WQE and write its CQE, which carries `inline` if that is given."""
     peer, cq = inbound.qp, inbound.cq
     rq.take(peer, inbound.pool)
-    _count_received(peer, message.length)
+    _count_received(peer, request.length)
     if cq is not None and not cq.complete(
         opcode,
         wqe.counter,
         peer.number,
         index=inbound.index,
-        length=message.length,
-        immediate=message.immediate or 0,
-        solicited=message.solicited,
+        length=request.length,
+        immediate=request.immediate or 0,
+        solicited=request.solicited,
         inline=inline,
         wide=peer.receive_inline == WIDE,
     ):
@@ -523,3 +497,15 @@ def _finish_receive(
 def _count_received(peer: Qp, length: int) -> None:
     peer.receive_psn = (peer.receive_psn + max(1, -(-length // peer.mtu))) & _PSN
     peer.receive_msn = (peer.receive_msn + 1) & _PSN
+
+
+_CARRY_OUT: Mapping[int, Callable[[Inbound, Request], None]] = {
+    WqeOpcode.SEND: _receive,
+    WqeOpcode.SEND_IMM: _receive,
+    WqeOpcode.SEND_INVAL: _receive_and_invalidate,
+    WqeOpcode.RDMA_WRITE: _write,
+    WqeOpcode.RDMA_WRITE_IMM: _write,
+    WqeOpcode.RDMA_READ: _read,
+    **dict.fromkeys(atomics.OPERATIONS, _atomic),
+}
+"""What the responder does."""

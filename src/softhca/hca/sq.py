@@ -30,6 +30,7 @@ _UMR_COST = 1 << 20
 """What a UMR WQE, which moves none, counts for: its list may be long."""
 _CONTROL = codec(WqeCtrlSeg, 0x00, 0x04, 0x08, "imm")
 _INDEX = 0xFFFF
+_RC, _RTS = ServiceType.RC, QpState.RTS
 _CQ_UPDATE = 0x8
 _FIRST_PAUSE, _LONGEST_PAUSE = 1_000_000, 1_024_000_000
 """How often receive queues in ERR are looked at (ns): nothing rings when a receive WQE is posted."""
@@ -108,7 +109,7 @@ def _fetch(qp: Qp, available: int) -> SendWqe:
 def work(fn: Function, qp: Qp) -> None:
     """One turn of a QP's queues, as its state has it."""
     try:
-        if qp.state is QpState.RTS:
+        if qp.state is _RTS:
             _send(fn, qp)
         elif qp.state is QpState.SQER:
             _flush_sends(qp, BUDGET)
@@ -134,7 +135,7 @@ def _send(fn: Function, qp: Qp) -> None:
         return
     budget, bytes_left = BUDGET, BYTE_BUDGET
     available = 0
-    fast = fn.fast and qp.service is ServiceType.RC
+    fast = fn.fast and qp.service is _RC
     passed = skip = 0
     while available or (available := _posted(qp)):
         if not budget or bytes_left <= 0:
@@ -147,7 +148,7 @@ def _send(fn: Function, qp: Qp) -> None:
                 budget -= done
                 bytes_left -= moved
                 skip = 0
-                if qp.state is not QpState.RTS:
+                if qp.state is not _RTS:
                     return
                 continue
             passed, skip = 0, 2 * skip + 1

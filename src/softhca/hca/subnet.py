@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from softhca.hca import datagram
+from softhca.hca import datagram, packets
 from softhca.hca.datagram import FIRST_MULTICAST_LID, PERMISSIVE_LID, Datagram
 from softhca.hca.mad import READERS
 from softhca.hca.port import DEFAULT_PKEY, Port
 from softhca.hca.profile import IB_MTUS
 from softhca.hca.sa_tables import Transfers
 from softhca.hca.switch import Switch
-from softhca.hca.traffic import count_datagram
 from softhca.prm.sa import (
     GSI_QKEY,
     SA_CLASS,
@@ -131,9 +130,9 @@ class SubnetManager:
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
+        self._sent = 0
         self._transfers = Transfers()
         self.switch = Switch(fabric, SM_GUID, SM_LID)
-        self._sent = 0
         record = McMemberRecord.new(
             mgid=BROADCAST, qkey=_IPOIB_QKEY, mlid=FIRST_MULTICAST_LID, pkey=DEFAULT_PKEY, scope=2,
             mtu_selector=_EXACTLY, mtu=_BROADCAST_MTU, rate_selector=_EXACTLY, rate=_BROADCAST_RATE,
@@ -174,12 +173,13 @@ class SubnetManager:
 
     def _reply(self, sender: Function, packet: Datagram, payload: bytes) -> None:
         """Send something back to who sent a datagram, a little later."""
-        answer = packet.answer(SM_LID, payload)
+        answer = packet.answer(SM_LID, self._sent, payload)
+        self._sent += 1
 
         def reply() -> None:
             target = self._fabric.find(answer.dlid, answer.destination_gid)
             if target is not None:
-                count_datagram(None, [target.device.port], answer.length, grh=answer.grh is not None)
+                packets.pass_datagram(None, [target.device.port], answer)
                 datagram.receive(target, answer)
 
         sender.device.engine.post(reply)
@@ -209,7 +209,7 @@ class SubnetManager:
         onward = replace(packet, slid=PERMISSIVE_LID, pieces=[bytes(smp)])
 
         def go_on() -> None:
-            count_datagram(None, [target.device.port], onward.length, grh=onward.grh is not None)
+            packets.pass_datagram(None, [target.device.port], onward)
             datagram.receive(target, onward)
 
         sender.device.engine.post(go_on)

@@ -56,6 +56,7 @@ _ANSWERED_WITH_DATA = frozenset(
     )
 )
 _ATOMIC_ANSWER = ACK + 8
+_READ = int(WqeOpcode.RDMA_READ)
 
 
 @dataclass(slots=True)
@@ -121,16 +122,17 @@ def count_request(qp: Qp, target: Port | None, opcode: int, length: int) -> None
     _pass(qp.fn.device.port, target, packets, octets)
 
 
-def count_answer(qp: Qp, responder: Port, opcode: int, length: int) -> None:
+def count_answer(qp: Qp, peer: Qp, opcode: int, length: int) -> None:
     """Count the packets that answer a request of a reliable QP: data, or one acknowledge packet.
 
     Args:
         qp: the requester.
-        responder: the port that answers.
+        peer: the responder.
         opcode: of the WQE.
         length: bytes that the message moved; 0 for an answer without data.
     """
-    grh = GRH if qp.path.has_gid else 0
+    responder = peer.fn.device.port
+    grh = GRH if peer.path.has_gid else 0
     if opcode not in _ANSWERED_WITH_DATA or not length:
         _pass(responder, qp.fn.device.port, 1, ACK + grh)
     elif opcode == WqeOpcode.RDMA_READ:
@@ -156,7 +158,7 @@ def count_exchanges(qp: Qp, peer: Qp, opcode: int, messages: int, packets: int, 
     port, far = qp.fn.device.port.traffic, peer.fn.device.port.traffic
     request = BASE + GRH if qp.path.has_gid else BASE
     answer = BASE + GRH if peer.path.has_gid else BASE
-    if opcode == WqeOpcode.RDMA_READ:
+    if opcode == _READ:
         sent, octets = messages, messages * (request + _REQUEST_HEADERS[opcode])
         answers, answer_octets = packets, packets * answer + payload + 4 * (messages + longer)
     else:
@@ -171,7 +173,13 @@ def count_exchanges(qp: Qp, peer: Qp, opcode: int, messages: int, packets: int, 
 
 
 def count_datagram(
-    source: Port | None, targets: list[Port], length: int, *, grh: bool, multicast: bool = False
+    source: Port | None,
+    targets: list[Port],
+    length: int,
+    *,
+    grh: bool,
+    immediate: bool = False,
+    multicast: bool = False,
 ) -> None:
     """Count a datagram of `length` bytes; with multicast, the copy that each of `targets` receives too.
 
@@ -180,9 +188,11 @@ def count_datagram(
         targets: where it arrives.
         length: bytes of its payload.
         grh: whether it has a global route header.
+        immediate: whether it has immediate data.
         multicast: whether it goes to a group.
     """
-    octets = BASE + _DATAGRAM + (GRH if grh else 0) + (length + 3 & ~3)
+    octets = BASE + _DATAGRAM + (GRH if grh else 0) + (_REQUEST_HEADERS[WqeOpcode.SEND_IMM] if immediate else 0)
+    octets += length + 3 & ~3
     flows = []
     if source is not None:
         flows.append(source.traffic.multicast_sent if multicast else source.traffic.sent)
