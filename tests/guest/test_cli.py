@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from softhca.cli import guest as cli
 from softhca.guest.options import Options
 from softhca.guest.verdict import Outcome, Verdict
+from softhca.hca.device import Hca
 
 
 class _Runs:
@@ -21,9 +22,9 @@ class _Runs:
         self.outcomes = [Outcome(status=0)]
 
     def run(
-        self, options: Options, profile: str, guests: int | None, count: int, control: Path | None, script: str | None
+        self, options: Options, cards: list[Hca], guests: int | None, control: Path | None, script: str | None
     ) -> Verdict:
-        self.calls.append((options, profile, count, script))
+        self.calls.append((options, cards[0].profile.name, len(cards), script))
         self.guests.append(guests)
         return Verdict(self.outcomes)
 
@@ -63,13 +64,14 @@ def test_without_a_command_and_a_terminal_the_script_comes_from_standard_input(r
 
 def test_options(runs: _Runs) -> None:
     words = (
-        "--profile p --devices 3 --kernel newest --packages a,b --packages c --memory 2048 --boot --mirror http://m "
+        "--profile connectx-5-ib --devices 3 --kernel newest --packages a,b --packages c --memory 2048 "
+        "--boot --mirror http://m "
     )
     words += "--timeout 9 --grace 8 --keep k --copy-in x --copy-in y --copy-out g:h:i --no-modules "
     words += "--allow-kernel driver -- true"
     assert _call(*words.split()).exit_code == 0
     options, profile, count, _ = runs.calls[0]
-    assert (profile, count) == ("p", 3)
+    assert (profile, count) == ("connectx-5-ib", 3)
     assert options == Options(
         kernel="newest",
         packages=["c"],
@@ -101,7 +103,7 @@ def test_a_lab_failure_says_why(runs: _Runs) -> None:
 
 def test_several_guests(runs: _Runs) -> None:
     assert _call("--guests", "3", "--devices", "2", "--", "true").exit_code == 0
-    assert (runs.guests, runs.calls[0][2]) == ([3], 2)
+    assert (runs.guests, runs.calls[0][2]) == ([3], 6)
 
 
 def test_each_guest_that_failed_is_named(runs: _Runs) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from softhca.cli.cards import build_cards
+from softhca.cli.pcap import pcap_options, recording
 from softhca.cli.serve import control_option, profile_option, qemu_arguments, serve_cards
 
 
@@ -22,7 +23,8 @@ from softhca.cli.serve import control_option, profile_option, qemu_arguments, se
 )
 @profile_option
 @control_option
-def fabric(paths: tuple[Path, ...], profile: str, control: Path | None) -> None:
+@pcap_options
+def fabric(paths: tuple[Path, ...], profile: str, control: Path | None, pcap: Path | None, pcap_link: str) -> None:
     """Serve several cards that reach each other: one subnet, with a subnet manager, in one process.
 
     Each card is for a virtual machine of its own, or several for one. Prints the arguments that QEMU needs for each,
@@ -47,4 +49,5 @@ def fabric(paths: tuple[Path, ...], profile: str, control: Path | None) -> None:
         for card, path in zip(cards, paths, strict=True):
             click.echo(f"LID {card.port.lid}, GUID {card.port.guid:#018x}:\n  {shlex.join(qemu_arguments(path))}\n")
 
-    serve_cards(cards, list(paths), control, tell)
+    with recording(pcap, pcap_link, cards):
+        serve_cards(cards, list(paths), control, tell)

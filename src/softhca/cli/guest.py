@@ -15,11 +15,13 @@ from click.core import ParameterSource
 
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
+from softhca.cli.pcap import pcap_options, recording
 
 if TYPE_CHECKING:
     from softhca.guest.cache import Cache
     from softhca.guest.options import Options, Served, Streams
     from softhca.guest.verdict import Verdict
+    from softhca.hca.device import Hca
     from softhca.vfio_user import Loop
 
 _COMMAND = "softhca.guest.command"
@@ -135,6 +137,7 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict there.")
 @click.option("--control", type=click.Path(path_type=Path), help="Socket for questions during the run (lines of JSON).")
+@pcap_options
 @click.pass_context
 def guest(ctx: click.Context, /, **given: Any) -> None:
     """Run a command in a Linux guest that has the card, or in several; without a command a shell.
@@ -188,7 +191,9 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
         raise click.UsageError(
             "a shell is for one guest: give the guests a command after --, or on standard input", ctx
         )
-    verdict = _run(options, given["profile"], guests, given["devices"], given["control"], script)
+    cards = build_cards(given["profile"], (guests or 1) * given["devices"])
+    with recording(given["pcap"], given["pcap_link"], cards):
+        verdict = _run(options, cards, guests, given["control"], script)
     _explain(verdict)
     if verdict_file is not None:
         try:
@@ -217,16 +222,14 @@ def _script(words: list[str] | None) -> str | None:
     return None if sys.stdin.isatty() else sys.stdin.read()
 
 
-def _run(
-    options: Options, profile: str, guests: int | None, count: int, control: Path | None, command: str | None
-) -> Verdict:
-    """Carry out a run of guests with `count` devices each; None guests: one, whose lines are not numbered."""
+def _run(options: Options, cards: list[Hca], guests: int | None, control: Path | None, command: str | None) -> Verdict:
+    """Carry out a run of guests, to which the cards are dealt; None guests: one, whose lines are not numbered."""
     from softhca.guest.progress import to_stderr
     from softhca.guest.run import Run
     from softhca.vfio_user import Loop
 
     with closing(Loop()) as loop, ExitStack() as stack:
-        devices = _devices(profile, guests or 1, count)
+        devices = _deal(cards, guests or 1)
         stack.enter_context(_questions(loop, control, [served for own in devices for served in own]))
         streams = [stack.enter_context(_streams(None if guests is None else number)) for number in range(guests or 1)]
         return Run(options, devices, streams, to_stderr, loop=loop).carry_out(command)
@@ -249,18 +252,13 @@ def _streams(number: int | None) -> Iterator[Streams]:
             prefixed.flush()
 
 
-def _devices(profile: str, guests: int, count: int) -> list[list[Served]]:
-    """Cards of one fabric: `count` for each guest.
-
-    Raises:
-        click.BadParameter: there is no such profile.
-    """
-    if count == 0:
-        return [[] for _ in range(guests)]
+def _deal(cards: list[Hca], guests: int) -> list[list[Served]]:
+    """Equally many cards for each guest, in order."""
     from softhca.guest.options import Served
 
-    cards = [Served(card, card.summary) for card in build_cards(profile, guests * count)]
-    return [cards[first : first + count] for first in range(0, len(cards), count)]
+    count = len(cards) // guests
+    served = [Served(card, card.summary) for card in cards]
+    return [served[guest * count : (guest + 1) * count] for guest in range(guests)]
 
 
 @contextmanager

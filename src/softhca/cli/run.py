@@ -6,17 +6,20 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from softhca.cli import DEFAULT_PROFILE
+from softhca.cli.pcap import pcap_options, recording
 
 if TYPE_CHECKING:
     from softhca.driver import Driver, Stage
     from softhca.driver.cq import CompletionQueue
     from softhca.driver.driver import RegisteredMemory
     from softhca.driver.qp import QueuePair
+    from softhca.hca.device import Hca
 
 MEMORY = 64 << 20
 WRITE_BYTES = 64 << 10
@@ -81,26 +84,31 @@ class Objects:
     target: RegisteredMemory
 
 
-def build_driver(profile: str, seed: int, clock: str) -> Driver:
-    """A machine with a card in it, and a driver that has not begun.
+def build_card(profile: str, seed: int, clock: str) -> Hca:
+    """A card with an engine of its own.
 
     Raises:
         click.ClickException: there is no such profile.
     """
     from softhca.bus import Engine, RealClock, VirtualClock
-    from softhca.bus.local import LocalHost
-    from softhca.driver import Driver
     from softhca.hca.device import Hca
     from softhca.hca.profile import load_profile
 
     engine = Engine(VirtualClock() if clock == "virtual" else RealClock(), seed)
     try:
-        device = Hca(engine, load_profile(profile))
+        return Hca(engine, load_profile(profile))
     except (ValueError, FileNotFoundError) as error:
         raise click.ClickException(f"--profile: {error}") from error
+
+
+def build_driver(card: Hca) -> Driver:
+    """A machine with a card in it, and a driver that has not begun."""
+    from softhca.bus.local import LocalHost
+    from softhca.driver import Driver
+
     machine = LocalHost(MEMORY)
-    machine.plug(device)
-    return Driver(device, machine)
+    machine.plug(card)
+    return Driver(card, machine)
 
 
 def play(driver: Driver, story: Story) -> None:
@@ -209,7 +217,8 @@ def _close(driver: Driver) -> str:
     help="Virtual: time passes only while the device is idle, so that runs of one seed are alike.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the story.")
-def run(profile: str, seed: int, clock: str, as_json: bool) -> None:
+@pcap_options
+def run(profile: str, seed: int, clock: str, as_json: bool, pcap: Path | None, pcap_link: str) -> None:
     """Bring a card up, move data, close it, in this process.
 
     Shows each step with the commands that it runs, what its success proves, and the memory pages that it gives to the
@@ -223,11 +232,12 @@ def run(profile: str, seed: int, clock: str, as_json: bool) -> None:
     """  # noqa: D301
     from softhca.driver import DriverError
 
-    driver = build_driver(profile, seed, clock)
+    card = build_card(profile, seed, clock)
     story = Story(profile, seed, _quiet if as_json else _teller(profile, seed, clock))
     failure: Exception | None = None
     try:
-        play(driver, story)
+        with recording(pcap, pcap_link, [card]):
+            play(build_driver(card), story)
     except (DriverError, MemoryError) as error:
         failure = error
     ok = story.ok and failure is None

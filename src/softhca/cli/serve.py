@@ -15,6 +15,7 @@ import click
 
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
+from softhca.cli.pcap import pcap_options, recording
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
@@ -115,7 +116,8 @@ def _summary(parts: list[tuple[Server, Hca]]) -> dict[str, object]:
 )
 @profile_option
 @control_option
-def serve(path: Path, profile: str, control: Path | None) -> None:
+@pcap_options
+def serve(path: Path, profile: str, control: Path | None, pcap: Path | None, pcap_link: str) -> None:
     """Serve one card to a virtual machine monitor, over the vfio-user protocol.
 
     Prints the arguments that QEMU needs, then serves one client after the other until SIGINT or SIGTERM. The card
@@ -131,4 +133,6 @@ def serve(path: Path, profile: str, control: Path | None) -> None:
     def tell() -> None:
         click.echo(f"{profile} listens at {path}. Start QEMU with:\n\n  {shlex.join(qemu_arguments(path))}\n")
 
-    serve_cards(build_cards(profile, 1), [path], control, tell)
+    cards = build_cards(profile, 1)
+    with recording(pcap, pcap_link, cards):
+        serve_cards(cards, [path], control, tell)
