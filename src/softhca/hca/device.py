@@ -237,12 +237,6 @@ class Hca(PciFunction):
         if offset >= FIRST_UAR * UAR_PAGE and offset % UAR_PAGE + len(data) <= UAR_PAGE:
             uar.doorbell(self.function, offset // UAR_PAGE, offset % UAR_PAGE, data)
             return
-        if offset >= FIRST_UAR * UAR_PAGE:
-            if offset % UAR_PAGE + len(data) <= UAR_PAGE:
-                uar.doorbell(self.function, offset // UAR_PAGE, offset % UAR_PAGE, data)
-                return
-            self._uar_write(offset, data[: end - offset])
-            return
         if offset < SEGMENT_SIZE:
             self.segment.write(offset, data[: SEGMENT_SIZE - offset])
         first, last = max(offset, MSIX_TABLE), min(end, MSIX_PENDING)
