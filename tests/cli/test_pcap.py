@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import signal
+import struct
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from softhca.cli import run as run_module
 from softhca.cli.run import run
+from softhca.driver import Driver
 from tests.wire.test_pcapng import TSHARK
 
 DEVICE_FULL = "/dev/full"
@@ -36,8 +41,11 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
 def test_the_registered_link_type(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     assert invoke("--pcap", str(path), "--pcap-link", "infiniband").exit_code == 0
-    assert set(tshark(path, "-T", "fields", "-e", "frame.encap_type")) == {"146"} or tshark(path)
-    assert path.read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+    data = path.read_bytes()
+    (section,) = struct.unpack_from("<I", data, 4)
+    kind, _, link_type = struct.unpack_from("<IIH", data, section)
+    assert (kind, link_type) == (1, 247), "the interface's description and LINKTYPE_INFINIBAND"
+    assert len(tshark(path)) > 0
 
 
 def test_an_ethernet_card_is_refused(tmp_path: Path) -> None:
@@ -57,3 +65,17 @@ def test_a_full_disk_ends_the_recording_alone() -> None:
     assert result.exit_code == 0, result.output
     assert "ended early" in result.output
     assert "0 pages outstanding" in result.output
+
+
+def test_sigterm_ends_the_recording_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before, path, play = signal.getsignal(signal.SIGTERM), tmp_path / "run.pcapng", run_module.play
+
+    def interrupted(driver: Driver, story: run_module.Story) -> None:
+        play(driver, story)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(run_module, "play", interrupted)
+    result = invoke("--pcap", str(path))
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert f"{len(tshark(path))} packets" in result.output
+    assert signal.getsignal(signal.SIGTERM) is before

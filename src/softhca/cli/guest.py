@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
 from softhca.cli.pcap import pcap_options, recording
+from softhca.cli.signals import terminable
 
 if TYPE_CHECKING:
     from softhca.guest.cache import Cache
@@ -192,7 +193,7 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
             "a shell is for one guest: give the guests a command after --, or on standard input", ctx
         )
     cards = build_cards(given["profile"], (guests or 1) * given["devices"])
-    with recording(given["pcap"], given["pcap_link"], cards):
+    with terminable(), recording(given["pcap"], given["pcap_link"], cards):
         verdict = _run(options, cards, guests, given["control"], script)
     _explain(verdict)
     if verdict_file is not None:

@@ -13,6 +13,7 @@ import click
 
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.pcap import pcap_options, recording
+from softhca.cli.signals import terminable
 
 if TYPE_CHECKING:
     from softhca.driver import Driver, Stage
@@ -236,7 +237,7 @@ def run(profile: str, seed: int, clock: str, as_json: bool, pcap: Path | None, p
     story = Story(profile, seed, _quiet if as_json else _teller(profile, seed, clock))
     failure: Exception | None = None
     try:
-        with recording(pcap, pcap_link, [card]):
+        with terminable(), recording(pcap, pcap_link, [card]):
             play(build_driver(card), story)
     except (DriverError, MemoryError) as error:
         failure = error
