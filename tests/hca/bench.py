@@ -43,6 +43,7 @@ class Card:
         self.interrupts: list[int] = []
         self.health = Health(self.engine.clock, HealthBuffer.new())
         self.fabric = Fabric()
+        self.probe = None
         self.time = 0x1122_3344_5566_7788
 
     def interrupt(self, vector: int) -> None:

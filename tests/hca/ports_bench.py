@@ -31,6 +31,7 @@ class Card:
         if self.port.infiniband:
             self.port.assign(1, SM_LID)
         self.uar_pages = 8192
+        self.probe = None
 
 
 class Recorder:

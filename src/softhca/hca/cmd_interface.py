@@ -14,10 +14,12 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault, Iova
-from softhca.hca import pages
+from softhca.hca import pages as icm_pages
 from softhca.hca.command import COMMANDS, Command
 from softhca.hca.errors import CommandError, PagesLacking
 from softhca.hca.mailbox import MOST_BLOCKS, DeliveryError, check_output_chain, read_chain, write_chain
+from softhca.points import Fault
+from softhca.points import catalogue as points
 from softhca.prm.cmd import ENTRY_TYPE_PCIE, INLINE, CmdLayout, InputHeader, mailboxes, xor8
 from softhca.prm.events import EqeCmd, EventType
 from softhca.prm.hca_cap import CmdifChecksum
@@ -42,7 +44,19 @@ _POINTER_ALIGNMENT = 0x1FF
 class _Job:
     """A command from the fetch of its entry until its completion."""
 
-    __slots__ = ("address", "by_event", "chain", "command", "entry", "message", "missing", "opcode", "room", "slot")
+    __slots__ = (
+        "address",
+        "by_event",
+        "chain",
+        "command",
+        "entry",
+        "fault",
+        "message",
+        "missing",
+        "opcode",
+        "room",
+        "slot",
+    )
 
     def __init__(self, slot: int, address: Iova, entry: bytes, *, by_event: bool) -> None:
         self.slot = slot
@@ -55,6 +69,13 @@ class _Job:
         self.room = 0
         self.chain: list[tuple[Iova, bytes]] = []
         self.missing = 0
+        self.fault: Fault | None = None
+        """What has to go wrong with it."""
+
+    @property
+    def op_mod(self) -> int:
+        """Its opcode modifier, 0 when the message is too short to have one."""
+        return int.from_bytes(self.message[6:8], "big")
 
     @property
     def name(self) -> str:
@@ -168,7 +189,26 @@ class CommandInterface:
         except DeliveryError as error:
             self._complete(job, error.status, b"", failed=True)
             return
+        probe = self._device.probe
+        if probe is not None:
+            function_id = self._device.function.function_id
+            job.fault = probe.hit(points.COMMAND_RECEIVED, function_id, slot, job.opcode, job.op_mod, job.message)
+            if job.fault is not None and self._disturbed(job, job.fault):
+                return
         self._execute(job)
+
+    def _disturbed(self, job: _Job, fault: Fault) -> bool:
+        """A fault before a command is carried out; tell whether it is not to be carried out now."""
+        effect = fault.effect
+        if effect is points.FAIL:
+            self._fail_with(job, fault.value, fault.more.get("syndrome", control.INJECTED_FAULT.number))
+        elif effect is points.UNDELIVERED:
+            self._complete(job, DeliveryStatus(fault.value), b"", failed=True)
+        elif effect is points.DELAY:
+            self._device.engine.after(fault.value, partial(self._again, job, self._epoch))
+        else:
+            return effect is points.IGNORED
+        return True
 
     def _fetch(self, slot: int) -> _Job | None:
         """Copy the entry once; None when there is nothing to do."""
@@ -247,7 +287,7 @@ class CommandInterface:
             self._complete(job, DeliveryStatus.OK, output, failed=False)
         if self._parked and EventType.PAGE_REQUEST not in function.event_map:
             self.refuse()
-        pages.keep_ahead(function)
+        icm_pages.keep_ahead(function)
 
     def _carry_out(self, job: _Job) -> bytearray:
         """Run the handler; the reply.
@@ -270,27 +310,50 @@ class CommandInterface:
         size = command.request.SIZE
         request = command.request(message if len(message) >= size else message.ljust(size, b"\0"))
         output = bytearray(max(job.room, command.reply.SIZE))
+        function.fault = job.fault
         command.handler(function, request, command.reply(output))
         return output
 
     def _fail(self, job: _Job, syndrome: Syndrome) -> None:
-        output = bytearray(job.room)
-        output[0] = syndrome.status
-        output[4:8] = syndrome.number.to_bytes(4, "big")
+        self._fail_with(job, syndrome.status, syndrome.number)
+
+    def _fail_with(self, job: _Job, status: int, syndrome: int) -> None:
+        output = bytearray(max(job.room, InputHeader.SIZE))
+        output[0] = status
+        output[4:8] = syndrome.to_bytes(4, "big")
         self._complete(job, DeliveryStatus.OK, output, failed=True)
 
     def _complete(self, job: _Job, status: DeliveryStatus, output: bytes | bytearray, *, failed: bool) -> None:
+        """A command has ended: count it, and give it back, unless a fault keeps it."""
+        output = bytes(output[: job.room])
+        self.commands += 1
+        if failed:
+            self.failed[job.name] += 1
+        fault, probe = job.fault, self._device.probe
+        if probe is not None:
+            function_id, syndrome = self._device.function.function_id, int.from_bytes(output[4:8], "big")
+            done = (job.slot, job.opcode, job.op_mod, status, output[0] if output else 0, syndrome, output)
+            fault = probe.hit(points.COMMAND_COMPLETED, function_id, *done) or fault
+        if fault is not None and fault.effect is points.LOST:
+            return
+        if fault is not None and fault.effect is points.LATE:
+            self._device.engine.after(fault.value, partial(self._give_back_late, job, status, output, self._epoch))
+            return
+        self._give_back(job, status, output)
+
+    def _give_back_late(self, job: _Job, status: DeliveryStatus, output: bytes, epoch: object) -> None:
+        if epoch is self._epoch:
+            self._give_back(job, status, output)
+
+    def _give_back(self, job: _Job, status: DeliveryStatus, output: bytes) -> None:
         """Write the output, then the entry, its status and ownership byte last, alone (D6); then the event (D8)."""
         dma = self._device.dma
-        output = bytes(output[: job.room])
         if status is DeliveryStatus.OK and job.chain:
             try:
                 write_chain(dma, job.chain, output[INLINE:])
             except DmaFault:
-                status, failed = DeliveryStatus.INTERNAL_ERR, True
-        self.commands += 1
-        if failed:
-            self.failed[job.name] += 1
+                status = DeliveryStatus.INTERNAL_ERR
+                self.failed[job.name] += 1
         entry = bytearray(job.entry)
         entry[_OUT : _OUT + INLINE] = output[:INLINE].ljust(INLINE, b"\0")
         entry[_SIGNATURE] = 0
@@ -321,7 +384,7 @@ class CommandInterface:
         """Let the command wait for pages, or fail it when nobody can be asked for them (B9)."""
         job.missing = length
         self._parked[job.slot] = job
-        if not pages.ask(self._device.function, self.missing):
+        if not icm_pages.ask(self._device.function, self.missing):
             del self._parked[job.slot]
             self._fail(job, control.NO_PAGES)
 

@@ -31,6 +31,8 @@ from softhca.hca.init_segment import SEGMENT_SIZE, SW_RESET, InitSegment
 from softhca.hca.lifecycle import Teardown
 from softhca.hca.port import Port
 from softhca.hca.profile import Profile
+from softhca.points import Probe
+from softhca.points import catalogue as points
 from softhca.prm.init_segment import HealthSyndrome, NicInterface
 from softhca.prm.uar import UAR_PAGE
 
@@ -102,6 +104,8 @@ class Hca(PciFunction):
         self.flash = firmware_flash.build(profile) if flash is None else flash
         self.firmware: Image = firmware_flash.load(firmware_flash.build(profile))
         self.ready = False
+        self.probe: Probe | None = None
+        """Watches and disturbs the card, or None."""
         self._restarting = False
         self.teardowns: list[Teardown] = []
         self._msix = bytearray(MOST_VECTORS * _MSIX_ENTRY)
@@ -132,6 +136,8 @@ class Hca(PciFunction):
 
     def on_reset(self, kind: Reset) -> None:
         """Everything but configuration space back to power on; the firmware starts again."""
+        if self.probe is not None:
+            self.probe.hit(points.RESET, self.function.function_id, kind.value)
         self._msix[:] = bytes(len(self._msix))
         if kind is Reset.COLD:
             self._born = self.engine.clock.now()
@@ -194,6 +200,9 @@ class Hca(PciFunction):
             self.commands.start(self.firmware.log_size, self.firmware.log_stride)
             self.commands.place(self.segment.queue_address)
             return
+        if self.probe is not None:
+            kind = "software" if interface == SW_RESET else "disabled"
+            self.probe.hit(points.RESET, self.function.function_id, kind)
         self.commands.stop()
         self.function.reset()
         if interface == SW_RESET and not self._restarting:

@@ -9,6 +9,7 @@ from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
 from softhca.hca.wq import QueueBuffer, Slots, page_list
+from softhca.points import catalogue as points
 from softhca.prm.codec import codec, joined
 from softhca.prm.eq import (
     CreateEqIn,
@@ -80,6 +81,16 @@ class Eq(HcaObject):
             data: up to 28 bytes of event data.
             subtype: sub-type of the event.
         """
+        probe = self._fn.device.probe
+        if probe is not None:
+            fault = probe.hit(points.EQE, self._fn.function_id, self.number, kind, subtype, data)
+            if fault is not None and fault.effect is points.DROP:
+                return True
+            if fault is not None and fault.effect is points.DUPLICATE:
+                self._write(kind, data, subtype)
+        return self._write(kind, data, subtype)
+
+    def _write(self, kind: EventType, data: bytes, subtype: int) -> bool:
         if self.status is not _OK:
             self.lost += 1
             return False
@@ -101,7 +112,9 @@ class Eq(HcaObject):
 
     def _fire(self) -> None:
         self.armed = False
-        self._fn.device.interrupt(self.interrupt)
+        probe = self._fn.device.probe
+        if probe is None or probe.hit(points.INTERRUPT, self._fn.function_id, self.interrupt) is None:
+            self._fn.device.interrupt(self.interrupt)
 
     def _fail(self, why: HealthSyndrome) -> None:
         """Write no more; the manual has one status for this, and the health syndrome says why."""

@@ -19,6 +19,8 @@ from softhca.hca.send_queue import SendQueue
 from softhca.hca.srq import ReceivePool
 from softhca.hca.uar import Uar
 from softhca.hca.vport import Vport
+from softhca.points import Fault as InjectedFault
+from softhca.points import catalogue as points
 from softhca.prm.events import EventType
 
 FIRST_SQ = 0xF0_0000
@@ -43,7 +45,7 @@ class Function:
         self.device = device
         self.function_id = function_id
         self.caps = Capabilities(device.profile)
-        self.stage = Stage.DISABLED
+        self._stage = Stage.DISABLED
         self.issi = 0
         self.driver_version = ""
         """What SET_DRIVER_VERSION told."""
@@ -51,7 +53,9 @@ class Function:
         """Objects that were alive when TEARDOWN_HCA came."""
         self.fast = True
         """Send WQEs of the common shape go through :mod:`softhca.hca.fast`. Nothing but the speed depends on it."""
-        self.icm = IcmAccount()
+        self.fault: InjectedFault | None = None
+        """What a rule wants of the command that is carried out, where its handler has to do it."""
+        self.icm = IcmAccount(self._starved)
         self.event_map: dict[EventType, Eq] = {}
         self.special: dict[int, Qp] = {}
         """What QP number 0 and 1 on the wire are."""
@@ -63,6 +67,22 @@ class Function:
         """Members of each multicast group, by MGID (16 bytes)."""
         self._tables: tuple[Table[Any], ...] = ()
         self.forget_objects()
+
+    @property
+    def stage(self) -> Stage:
+        """How far the function's life has come."""
+        return self._stage
+
+    @stage.setter
+    def stage(self, stage: Stage) -> None:
+        if stage is not self._stage and self.device.probe is not None:
+            self.device.probe.hit(points.STAGE, self.function_id, stage.name)
+        self._stage = stage
+
+    def _starved(self, length: int) -> bool:
+        """Whether a fault takes the room away that a command is about to take."""
+        probe = self.device.probe
+        return probe is not None and probe.hit(points.ICM_TAKEN, self.function_id, length) is not None
 
     def begin(self) -> None:
         """Start a life anew: no object, nothing selected (F8). Pages stay the device's until they are returned (B6)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 from softhca.hca.errors import PagesLacking
@@ -13,6 +13,9 @@ PAGE = 4096
 class IcmAccount:
     """The page account of one function.
 
+    Args:
+        starved: asked before room is taken, with the bytes; True: the room is said to be lacking.
+
     Attributes:
         pages: DMA addresses of the pages that the function has, in the order given (the values mean nothing).
         used: bytes of ICM in use: the function's own state and the entries of its objects.
@@ -20,7 +23,8 @@ class IcmAccount:
         refused: the host had no pages the last time; the device asks again only when a command needs them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, starved: Callable[[int], bool] = lambda length: False) -> None:
+        self._starved = starved
         self.pages: dict[int, None] = {}
         self.used = 0
         self.asked = False
@@ -42,7 +46,7 @@ class IcmAccount:
         Raises:
             PagesLacking: the pages do not hold that much more; nothing is taken.
         """
-        if length > self.room:
+        if length > self.room or self._starved(length):
             raise PagesLacking(length)
         self.used += length
 

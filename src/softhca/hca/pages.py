@@ -8,6 +8,7 @@ from softhca.bus import DmaFault
 from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
 from softhca.hca.icm import PAGE
+from softhca.points import catalogue as points
 from softhca.prm.events import EqePageReq, EventType
 from softhca.prm.opcodes import Opcode
 from softhca.prm.pages import (
@@ -75,6 +76,11 @@ def ask(fn: Function, missing: int) -> bool:
         return False
     if not fn.icm.asked:
         number = regular_need(fn, missing)
+        probe = fn.device.probe
+        fault = None if probe is None else probe.hit(points.PAGES_ASKED, fn.function_id, number)
+        if fault is not None:  # dropped: the device believes that it has asked
+            fn.icm.asked = True
+            return True
         event = EqePageReq.pack(func_id=fn.function_id, num_pages=number & _MASK)
         fn.icm.asked = fn.event(EventType.PAGE_REQUEST, event)
     return fn.icm.asked
@@ -183,6 +189,8 @@ def _give(fn: Function, request: ManagePagesIn) -> None:
         except DmaFault:
             raise CommandError(control.ICM_PAGE_UNMAPPED, f"pas[{index}] {address:#x}") from None
     fn.icm.accept(addresses)
+    if fn.device.probe is not None:
+        fn.device.probe.hit(points.PAGES_GIVEN, fn.function_id, count)
     if fn.stage is Stage.SELECTED and not boot_lack(fn):
         fn.stage = Stage.READY
 
@@ -193,6 +201,8 @@ def _take(fn: Function, request: ManagePagesIn, reply: ManagePagesOut) -> None:
     if fn.stage is Stage.INITIALIZED:
         count = min(count, max(0, fn.icm.room // PAGE - LOW_WATER))
     returned = fn.icm.hand_back(count)
+    if fn.device.probe is not None:
+        fn.device.probe.hit(points.PAGES_RETURNED, fn.function_id, len(returned))
     reply.output_num_entries = len(returned)
     reply.pas.assign(returned)
     if fn.stage is Stage.READY and boot_lack(fn):

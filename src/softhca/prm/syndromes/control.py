@@ -117,3 +117,9 @@ TOO_MANY_PAGES = syndrome(
     "one command gives more pages than the device takes at a time",
     "input_num_entries of MANAGE_PAGES: at most 65536; give the rest with further commands",
 )
+INJECTED_FAULT = syndrome(
+    0xCA010030,
+    CommandStatus.INTERNAL_ERR,
+    "a fault rule made the command fail; nothing of it was carried out",
+    "the rules that softhca was started with; the status beside it is the rule's",
+)
