@@ -56,14 +56,15 @@ class Probe:
         rules: fault rules, or None.
 
     Attributes:
+        record, rules: as given.
         on_card: does an effect on the whole card, by its name; the card puts its own in.
     """
 
     def __init__(self, clock: Clock, card: int = 0, record: Recorder | None = None, rules: Rules | None = None) -> None:
         self._now = clock.now
         self._card = card
-        self._record = record
-        self._rules = rules
+        self.record = record
+        self.rules = rules
         self.on_card: dict[str, Callable[[Fault], None]] = {}
 
     def hit(self, point: Point, function_id: int, *values: Value) -> Fault | None:
@@ -77,12 +78,20 @@ class Probe:
         Returns:
             What the caller has to do wrong, or None. An effect on the whole card has been done already.
         """
-        if self._record is not None:
-            self._record(self._now(), self._card, function_id, point, values)
-        if self._rules is None:
+        if self.record is not None:
+            self.record(self._now(), self._card, function_id, point, values)
+        if self.rules is None:
             return None
-        fault = self._rules.match(self._card, function_id, point, values)
+        fault = self.rules.match(self._card, function_id, point, values)
         if fault is not None and fault.effect.card:
-            self.on_card[fault.effect.name](fault)
+            self.act(fault)
             return None
         return fault
+
+    def act(self, fault: Fault) -> None:
+        """Do an effect on the whole card.
+
+        Raises:
+            KeyError: the card has put none of that name in.
+        """
+        self.on_card[fault.effect.name](fault)

@@ -5,8 +5,8 @@ A rule is a table of keys, in a TOML file as ``[[fault]]``, or on one line::
     command=CREATE_CQ nth=3 status=NO_RESOURCES
 
 It has one effect (`status`), may have values that the event of a point has to have (`command`), and may say which of
-the events that have them it is for (`nth`, `count`, `probability`, `function`, `card`). The point need not be named when
-only one has that effect and those fields. With `at` the rule acts by itself when that time has passed.
+the events that have them it is for (`nth`, `count`, `probability`, `function`, `card`). The point need not be named
+when only one has that effect and those fields. With `at` the rule acts by itself when that time has passed.
 """
 
 from __future__ import annotations
@@ -270,9 +270,9 @@ def _point(when: Mapping[str, object], effect: Effect, fields: list[str], source
     able = [point for point in POINTS.values() if effect.card or effect in point.effects]
     having = [point for point in able if set(fields) <= {field_.name for field_ in point.fields}]
     if not having:
-        allowed = {field_.name for point in able for field_ in point.fields} | set(WHEN)
-        wrong = next((key for key in fields if key not in allowed), fields[0])
-        raise RuleError(f"{source}: key {wrong!r}: {_instead(wrong, allowed)}")
+        known = {field_.name for point in able for field_ in point.fields} | set(WHEN)
+        wrong = next((key for key in fields if key not in known), fields[0])
+        raise RuleError(f"{source}: key {wrong!r}: {_instead(wrong, known)}")
     if effect.card and not fields:
         raise RuleError(f"{source}: {effect.name} needs a point, or the time `at` which it happens")
     if len(having) > 1 and not effect.card and not fields:
