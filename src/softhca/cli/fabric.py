@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from softhca.cli.cards import build_cards
-from softhca.cli.pcap import pcap_options, recording
 from softhca.cli.serve import control_option, profile_option, qemu_arguments, serve_cards
+from softhca.cli.watch import Observation, observed, observing
 
 
 @click.command()
@@ -23,8 +23,8 @@ from softhca.cli.serve import control_option, profile_option, qemu_arguments, se
 )
 @profile_option
 @control_option
-@pcap_options
-def fabric(paths: tuple[Path, ...], profile: str, control: Path | None, pcap: Path | None, pcap_link: str) -> None:
+@observed
+def fabric(paths: tuple[Path, ...], profile: str, control: Path | None, observation: Observation) -> None:
     """Serve several cards that reach each other: one subnet, with a subnet manager, in one process.
 
     Each card is for a virtual machine of its own, or several for one. Prints the arguments that QEMU needs for each,
@@ -49,5 +49,5 @@ def fabric(paths: tuple[Path, ...], profile: str, control: Path | None, pcap: Pa
         for card, path in zip(cards, paths, strict=True):
             click.echo(f"LID {card.port.lid}, GUID {card.port.guid:#018x}:\n  {shlex.join(qemu_arguments(path))}\n")
 
-    with recording(pcap, pcap_link, cards):
+    with observing(observation, cards):
         serve_cards(cards, list(paths), control, tell)

@@ -15,8 +15,9 @@ from click.core import ParameterSource
 
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
-from softhca.cli.pcap import pcap_options, recording
+from softhca.cli.faults import answer_faults
 from softhca.cli.signals import terminable
+from softhca.cli.watch import observed, observing
 
 if TYPE_CHECKING:
     from softhca.guest.cache import Cache
@@ -138,7 +139,7 @@ _mirror = click.option("--mirror", metavar="URL", help="Package mirror. Default:
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict there.")
 @click.option("--control", type=click.Path(path_type=Path), help="Socket for questions during the run (lines of JSON).")
-@pcap_options
+@observed
 @click.pass_context
 def guest(ctx: click.Context, /, **given: Any) -> None:
     """Run a command in a Linux guest that has the card, or in several; without a command a shell.
@@ -193,7 +194,7 @@ def guest(ctx: click.Context, /, **given: Any) -> None:
             "a shell is for one guest: give the guests a command after --, or on standard input", ctx
         )
     cards = build_cards(given["profile"], (guests or 1) * given["devices"])
-    with terminable(), recording(given["pcap"], given["pcap_link"], cards):
+    with terminable(), observing(given["observation"], cards):
         verdict = _run(options, cards, guests, given["control"], script)
     _explain(verdict)
     if verdict_file is not None:
@@ -231,7 +232,7 @@ def _run(options: Options, cards: list[Hca], guests: int | None, control: Path |
 
     with closing(Loop()) as loop, ExitStack() as stack:
         devices = _deal(cards, guests or 1)
-        stack.enter_context(_questions(loop, control, [served for own in devices for served in own]))
+        stack.enter_context(_questions(loop, control, devices, cards))
         streams = [stack.enter_context(_streams(None if guests is None else number)) for number in range(guests or 1)]
         return Run(options, devices, streams, to_stderr, loop=loop).carry_out(command)
 
@@ -263,8 +264,8 @@ def _deal(cards: list[Hca], guests: int) -> list[list[Served]]:
 
 
 @contextmanager
-def _questions(loop: Loop, path: Path | None, devices: list[Served]) -> Iterator[None]:
-    """Answer questions about the devices at a control socket, if one is wanted."""
+def _questions(loop: Loop, path: Path | None, devices: list[list[Served]], cards: list[Hca]) -> Iterator[None]:
+    """Answer questions about the devices of each guest at a control socket, if one is wanted."""
     if path is None:
         yield
         return
@@ -275,7 +276,8 @@ def _questions(loop: Loop, path: Path | None, devices: list[Served]) -> Iterator
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{path}: {error}", param_hint="--control") from error
     with closing(control):
-        control.register("summary", lambda _: {"devices": [served.summary() for served in devices]})
+        control.register("summary", lambda _: {"devices": [served.summary() for own in devices for served in own]})
+        answer_faults(control, cards)
         yield
 
 

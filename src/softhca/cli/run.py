@@ -6,14 +6,13 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from softhca.cli import DEFAULT_PROFILE
-from softhca.cli.pcap import pcap_options, recording
 from softhca.cli.signals import terminable
+from softhca.cli.watch import Observation, observed, observing
 
 if TYPE_CHECKING:
     from softhca.driver import Driver, Stage
@@ -218,8 +217,8 @@ def _close(driver: Driver) -> str:
     help="Virtual: time passes only while the device is idle, so that runs of one seed are alike.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of the story.")
-@pcap_options
-def run(profile: str, seed: int, clock: str, as_json: bool, pcap: Path | None, pcap_link: str) -> None:
+@observed
+def run(profile: str, seed: int, clock: str, as_json: bool, observation: Observation) -> None:
     """Bring a card up, move data, close it, in this process.
 
     Shows each step with the commands that it runs, what its success proves, and the memory pages that it gives to the
@@ -237,7 +236,7 @@ def run(profile: str, seed: int, clock: str, as_json: bool, pcap: Path | None, p
     story = Story(profile, seed, _quiet if as_json else _teller(profile, seed, clock))
     failure: Exception | None = None
     try:
-        with terminable(), recording(pcap, pcap_link, [card]):
+        with terminable(), observing(observation, [card]):
             play(build_driver(card), story)
     except (DriverError, MemoryError) as error:
         failure = error

@@ -15,7 +15,8 @@ import click
 
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
-from softhca.cli.pcap import pcap_options, recording
+from softhca.cli.faults import answer_faults
+from softhca.cli.watch import Observation, observed, observing
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
@@ -96,6 +97,7 @@ def serve_cards(cards: list[Hca], paths: list[Path], control: Path | None, tell:
                 questions = stack.enter_context(closing(Control(loop, control)))
                 summaries = [(server, card) for server, card in zip(servers, cards, strict=True)]
                 questions.register("summary", lambda _: _summary(summaries))
+                answer_faults(questions, cards)
         except (OSError, ValueError) as error:
             raise click.ClickException(str(error)) from error
         tell()
@@ -116,8 +118,8 @@ def _summary(parts: list[tuple[Server, Hca]]) -> dict[str, object]:
 )
 @profile_option
 @control_option
-@pcap_options
-def serve(path: Path, profile: str, control: Path | None, pcap: Path | None, pcap_link: str) -> None:
+@observed
+def serve(path: Path, profile: str, control: Path | None, observation: Observation) -> None:
     """Serve one card to a virtual machine monitor, over the vfio-user protocol.
 
     Prints the arguments that QEMU needs, then serves one client after the other until SIGINT or SIGTERM. The card
@@ -134,5 +136,5 @@ def serve(path: Path, profile: str, control: Path | None, pcap: Path | None, pca
         click.echo(f"{profile} listens at {path}. Start QEMU with:\n\n  {shlex.join(qemu_arguments(path))}\n")
 
     cards = build_cards(profile, 1)
-    with recording(pcap, pcap_link, cards):
+    with observing(observation, cards):
         serve_cards(cards, [path], control, tell)

@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softhca.cli.faults import fault_option, faulty
+from softhca.cli.pcap import pcap_options, recording
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
     from softhca.points import Probe
     from softhca.points.probe import Recorder
     from softhca.points.rules import Rule, Rules
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the options of :func:`observed` were given.
+
+    Attributes:
+        pcap, pcap_link: see :mod:`softhca.cli.pcap`.
+        faults: see :mod:`softhca.cli.faults`.
+    """
+
+    pcap: Path | None
+    pcap_link: str
+    faults: tuple[str, ...]
+
+
+def observed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options for who watches and disturbs the cards; the command gets them as `observation`."""
+
+    @wraps(command)
+    def gathered(*positional: Any, **given: Any) -> Any:
+        names = Observation.__dataclass_fields__
+        return command(*positional, observation=Observation(**{name: given.pop(name) for name in names}), **given)
+
+    return fault_option(pcap_options(gathered))  # type: ignore[no-any-return]
+
+
+@contextmanager
+def observing(observation: Observation, cards: Sequence[Hca]) -> Iterator[None]:
+    """Watch and disturb the cards as the options say; at the end say what became of it.
+
+    Raises:
+        click.BadParameter, click.ClickException: what is asked for cannot be.
+    """
+    with faulty(observation.faults) as rules, recording(observation.pcap, observation.pcap_link, cards):
+        watch(cards, rules, None)
+        yield
 
 
 def watch(cards: Sequence[Hca], rules: Rules | None, record: Recorder | None) -> None:
