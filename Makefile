@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: help run test check unit guest-test fuzz suite two-guests smoke errors mixed setup lab guest bench bench-memory docs clean
+.PHONY: help run test check unit guest-test fuzz suite two-guests smoke errors mixed matrix setup lab guest bench bench-memory docs clean
 
 help:
 	@echo "make run           bring the card up in process, move data over it, close it (the main job)"
@@ -17,6 +17,7 @@ help:
 	@echo "make smoke         perftest, pingpongs and diagnostics in a guest, all transports (some minutes)"
 	@echo "make errors        each wrong use of the card from user space in a guest, against docs/conformance.md"
 	@echo "make mixed         4 processes, 64 queue pairs, 60 s, all data compared, the server's memory measured"
+	@echo "make matrix        faults, resets, reload and removal of the card under the unmodified driver (some minutes)"
 	@echo "make two-guests    the usual programs between two guests on one fabric"
 	@echo "make guest         a shell in a guest with the card"
 	@echo "make bench         speed, against targets        make bench-memory   memory, against targets"
@@ -67,6 +68,9 @@ errors: lab
 
 mixed: lab
 	$(BIN)/python tools/guest_mixed.py
+
+matrix: lab
+	$(BIN)/python tools/guest_matrix.py
 
 two-guests: lab
 	$(BIN)/python tools/two_guests.py

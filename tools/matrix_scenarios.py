@@ -1,0 +1,169 @@
+"""The scenarios of guest_matrix.py. Each returns a few words on what the driver did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from matrix_bench import Bench, Command, Wrong
+from softhca.prm.opcodes import Opcode
+from softhca.prm.status import CommandStatus
+
+ANY_OF_THE_DRIVER = ("driver",)
+"""A driver may complain of a fault as much as it likes."""
+SHORT = (
+    "ENABLE_HCA 0x0 fails",
+    "MANAGE_PAGES 0x1 fails",
+    "INIT_HCA 0x0 fails",
+    "CREATE_EQ 0x0 fails",
+    "QUERY_HCA_VPORT_CONTEXT 0x0 fails",
+    "CREATE_QP 0x0 fails",
+)
+"""The faults that `make test` runs: before and after INIT_HCA, in mlx5_core, in mlx5_ib, and in the MAD layer."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A row of the matrix.
+
+    Attributes:
+        group: what kind of scenario it is.
+        name: what is done.
+        carry_out: does it; raises Wrong.
+        short: whether `make test` runs it too.
+        noise: what the driver may complain of, as of `softhca guest --allow-kernel`; never what is fatal.
+    """
+
+    group: str
+    name: str
+    carry_out: Callable[[Bench], str]
+    short: bool = False
+    noise: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Group and name."""
+        return f"{self.group}: {self.name}"
+
+
+def name_of(command: Command) -> str:
+    """As rules and tables have it."""
+    opcode, op_mod = command
+    try:
+        return f"{Opcode(opcode).name} {op_mod:#x}"
+    except ValueError:
+        return f"{opcode:#x} {op_mod:#x}"
+
+
+# --- faults of commands -----------------------------------------------------------------------------------------------
+
+
+def record(bench: Bench) -> list[Command]:
+    """The first occurrences of the commands of a probe, in order."""
+    bench.begin()
+    bench.recorder.commands.clear()
+    bench.must("bind && active")
+    commands = bench.recorder.first()
+    bench.must("unbind")
+    bench.expect_clean("after the recorded probe")
+    return commands
+
+
+def _gave_up(bench: Bench) -> str:
+    """Which driver's probe failed, and how."""
+    failed = bench.said(r"probe with driver (\S+ failed with error -\d+)")
+    return ", ".join(text.replace(" failed with error", "") for text in failed)
+
+
+def faulty_probe(bench: Bench, rule: str, limit: float = 60.0) -> str:
+    """A probe with a fault, then one without."""
+    bench.fault(rule)
+    done = bench.run("bind; status=$?; ls /sys/class/infiniband; unbind || exit 100; exit $status", limit)
+    if done.status == 100:
+        raise Wrong(f"the driver cannot be unbound: {done.output}")
+    bench.no_fault()
+    bench.expect_clean("after the faulty probe")
+    bench.works()
+    if done.status:
+        return f"gives up: {_gave_up(bench) or 'no word in the log'}"
+    if "mlx5_0" not in done.output:
+        return f"no RDMA device: {_gave_up(bench) or 'no word in the log'}"
+    return "goes on"
+
+
+def status_faults(commands: list[Command], status: CommandStatus) -> list[Scenario]:
+    """A scenario for each command: its first occurrence in a probe fails."""
+
+    def scenario(command: Command) -> Scenario:
+        opcode, op_mod = name_of(command).split()
+        rule = f"command={opcode} op_mod={op_mod} status={status.name}"
+        name = f"{opcode} {op_mod} fails"
+        return Scenario("fault", name, partial(faulty_probe, rule=rule), name in SHORT, noise=ANY_OF_THE_DRIVER)
+
+    return [scenario(command) for command in commands]
+
+
+# --- without faults ---------------------------------------------------------------------------------------------------
+
+
+def unbind_bind(bench: Bench) -> str:
+    """The driver is unbound and bound again, with data moved in between."""
+    bench.must("bind && active && traffic")
+    for _ in range(3):
+        bench.must("unbind && bind && active")
+    bench.must("traffic && unbind")
+    bench.expect_clean("after unbind")
+    return "data moved, 4 times bound"
+
+
+def modules_again(bench: Bench) -> str:
+    """The modules are removed and loaded."""
+    bench.must("bind && active && modprobe -r mlx5_ib mlx5_core")
+    bench.expect_clean("after modprobe -r")
+    bench.must("load && active && unbind")
+    bench.expect_clean("after unbind")
+    return "removed and loaded"
+
+
+def reset_unbound(bench: Bench) -> str:
+    """FLR while no driver is bound."""
+    bench.must("echo 1 >/sys/bus/pci/devices/$card/reset")
+    bench.works()
+    return "bound after the reset"
+
+
+def devlink_reload(bench: Bench) -> str:
+    """`devlink dev reload`."""
+    bench.must("bind && active && traffic && devlink dev reload pci/$card && active && traffic && unbind")
+    bench.expect_clean("after unbind")
+    return "data moved before and after"
+
+
+def unbind_under_traffic(bench: Bench) -> str:
+    """The driver is unbound while data moves; programs lose their device, and it comes back."""
+    bench.must("bind && active && begin_traffic && unbind && end_traffic")
+    bench.expect_clean("after unbind")
+    bench.works()
+    return "unbound while ib_write_bw ran"
+
+
+def remove_under_traffic(bench: Bench) -> str:
+    """The modules are removed while data moves: no program of user space holds mlx5_ib, which can let go of them."""
+    bench.must("bind && active && begin_traffic && modprobe -r mlx5_ib mlx5_core && end_traffic")
+    bench.expect_clean("after modprobe -r")
+    bench.must("load && active && unbind")
+    bench.expect_clean("after unbind")
+    return "removed while ib_write_bw ran"
+
+
+def whole_life() -> list[Scenario]:
+    """What needs no fault of a command."""
+    return [
+        Scenario("life", "unbind and bind", unbind_bind, short=True),
+        Scenario("life", "modules removed and loaded", modules_again),
+        Scenario("life", "FLR without driver", reset_unbound, short=True),
+        Scenario("life", "devlink dev reload", devlink_reload),
+        Scenario("life", "unbind under traffic", unbind_under_traffic),
+        Scenario("life", "rmmod under traffic", remove_under_traffic),
+    ]
