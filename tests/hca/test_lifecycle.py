@@ -9,6 +9,8 @@ import pytest
 from softhca.hca import device
 from softhca.hca.command import COMMANDS, Stage
 from softhca.hca.profile import Pages, load_profile
+from softhca.points import Probe
+from softhca.points.rules import Rules, parse_line
 from softhca.prm.opcodes import Opcode
 from softhca.prm.status import CommandStatus
 from softhca.prm.syndromes import control
@@ -155,14 +157,56 @@ def test_teardown_ends_objects_and_their_numbers(host: RawHost) -> None:
 
 
 @pytest.mark.requirement("F6")
-@pytest.mark.parametrize("profile", [1, 2, 0xFFFF])
-def test_other_ways_of_teardown_are_not_claimed_and_refused(host: RawHost, profile: int) -> None:
+@pytest.mark.parametrize("profile", [3, 0xFFFF])
+def test_a_way_of_teardown_that_does_not_exist(host: RawHost, profile: int) -> None:
     host.initialize()
-    caps = host.hca.function.caps.general
-    assert (caps.fast_teardown, caps.force_teardown) == (0, 0)
     result = host.command(Opcode.TEARDOWN_HCA, words(0, 0, profile, 0))
     assert (result.status, result.syndrome) == (CommandStatus.BAD_PARAM, control.TEARDOWN_PROFILE_UNSUPPORTED.number)
     assert stage(host) is Stage.INITIALIZED
+
+
+@pytest.mark.requirement("F6")
+@pytest.mark.parametrize("profile", [1, 2])
+def test_a_teardown_that_is_not_claimed_is_refused(profile: int) -> None:
+    model = load_profile("connectx-6-ib")
+    general = {**model.capabilities["general"], "fast_teardown": False, "force_teardown": False}
+    host = RawHost(replace(model, capabilities={**model.capabilities, "general": general})).initialize()
+    result = host.command(Opcode.TEARDOWN_HCA, words(0, 0, profile, 0))
+    assert result.syndrome == control.TEARDOWN_PROFILE_UNSUPPORTED.number
+
+
+@pytest.mark.requirement("F6", "E2")
+def test_fast_teardown_then_disabled_gives_everything_back(host: RawHost) -> None:
+    host.initialize()
+    caps = host.hca.function.caps.general
+    assert (caps.fast_teardown, caps.force_teardown) == (1, 1)
+    host.good(Opcode.ALLOC_PD)
+    assert host.good(Opcode.TEARDOWN_HCA, words(0, 0, 2, 0)).word(12) == 0
+    assert host.hca.function.objects() == {}
+    host.write(0x14, host.read(0x14) & 0xFFFF_F000 | 1 << 8)
+    assert host.read(0x14) >> 8 & 7 == 1
+    assert host.hca.summary()["pages_outstanding"] == 0
+    host.initialize()
+
+
+@pytest.mark.requirement("F6")
+def test_fast_teardown_that_the_device_is_not_able_to(host: RawHost) -> None:
+    host.initialize()
+    pd = host.good(Opcode.ALLOC_PD).word(8)
+    rules = Rules([parse_line("command=TEARDOWN_HCA refuse_fast_teardown")])
+    host.hca.probe = Probe(host.engine.clock, rules=rules)
+    assert host.good(Opcode.TEARDOWN_HCA, words(0, 0, 2, 0)).word(12) == 1
+    assert stage(host) is Stage.INITIALIZED
+    host.good(Opcode.DEALLOC_PD, words(0, 0, pd, 0))
+    host.good(Opcode.TEARDOWN_HCA)
+
+
+@pytest.mark.requirement("F6")
+def test_forced_close(host: RawHost) -> None:
+    host.initialize()
+    assert host.good(Opcode.TEARDOWN_HCA, words(0, 0, 1, 0)).word(12) == 0
+    assert len(host.take(200)) == 80
+    host.good(Opcode.DISABLE_HCA, room=12)
 
 
 @pytest.mark.requirement("B6", "F4")

@@ -43,6 +43,8 @@ class PciFunction:
         self._bars = dict(bars)
         self._vectors = vectors
         self._host: Host | None = None
+        self.pulled = False
+        """Out of its slot: reads are ones, writes are lost; a subclass looks at this in its BARs."""
         self.identity = identity
         msix = MsiX(vectors, msix_bar, msix_table, msix_pending)
         self.config = ConfigSpace(
@@ -77,6 +79,7 @@ class PciFunction:
         if self._host is not None:
             raise RuntimeError("attach: the device sits in a machine already; detach it first")
         self._host = host
+        self.pulled = False
         self.reset(Reset.COLD)
 
     def detach(self) -> None:
@@ -86,15 +89,21 @@ class PciFunction:
 
     def config_read(self, offset: int, size: int) -> bytes:
         """Read configuration space."""
+        if self.pulled:
+            return b"\xff" * size
         return self.config.read(offset, size)
 
     def config_write(self, offset: int, data: bytes | memoryview) -> None:
         """Write configuration space."""
+        if self.pulled:
+            return
         self.config.write(offset, data)
         self._gate()
 
     def reset(self, kind: Reset) -> None:
         """Reset configuration space, close the gate, then let the device reset itself."""
+        if self.pulled and self._host is not None:
+            return  # nobody is there to be reset
         self.config.reset(keep_bars=kind is Reset.FLR)
         self._gate()
         self.on_reset(kind)
@@ -105,9 +114,14 @@ class PciFunction:
 
     def interrupt(self, vector: int) -> None:
         """Raise an MSI-X vector; without Bus Master nothing leaves the device."""
-        if self._host is not None and self.config.bus_master:
+        if self._host is not None and self.config.bus_master and not self.pulled:
             self._host.interrupt(vector)
 
+    def pull(self) -> None:
+        """Surprise removal: the function is gone from the bus, until it is attached again."""
+        self.pulled = True
+        self._gate()
+
     def _gate(self) -> None:
-        open_ = self._host is not None and self.config.bus_master
+        open_ = self._host is not None and self.config.bus_master and not self.pulled
         self.dma = self._host.dma if self._host is not None and open_ else _NOTHING

@@ -136,6 +136,8 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         # Device, command interface, UAR.
         "cmdif_checksum": Limit(most=3),
         "driver_version": FLAG,
+        "fast_teardown": FLAG,
+        "force_teardown": FLAG,
         "log_pg_sz": Limit(always=12),
         "uar_sz": Limit(most=5),
         "num_of_uars_per_page": Limit(most=1),

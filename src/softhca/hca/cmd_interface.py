@@ -50,6 +50,7 @@ class _Job:
         "chain",
         "command",
         "entry",
+        "epoch",
         "fault",
         "message",
         "missing",
@@ -58,8 +59,9 @@ class _Job:
         "slot",
     )
 
-    def __init__(self, slot: int, address: Iova, entry: bytes, *, by_event: bool) -> None:
+    def __init__(self, slot: int, address: Iova, entry: bytes, epoch: object, *, by_event: bool) -> None:
         self.slot = slot
+        self.epoch = epoch
         self.address = address
         self.entry = entry
         self.by_event = by_event
@@ -195,7 +197,7 @@ class CommandInterface:
             job.fault = probe.hit(points.COMMAND_RECEIVED, function_id, slot, job.opcode, job.op_mod, job.message)
             if job.fault is not None and self._disturbed(job, job.fault):
                 return
-        self._execute(job)
+        self._again(job)
 
     def _disturbed(self, job: _Job, fault: Fault) -> bool:
         """A fault before a command is carried out; tell whether it is not to be carried out now."""
@@ -205,7 +207,7 @@ class CommandInterface:
         elif effect is points.UNDELIVERED:
             self._complete(job, DeliveryStatus(fault.value), b"", failed=True)
         elif effect is points.DELAY:
-            self._device.engine.after(fault.value, partial(self._again, job, self._epoch))
+            self._device.engine.after(fault.value, partial(self._again, job))
         else:
             return effect is points.IGNORED
         return True
@@ -222,7 +224,7 @@ class CommandInterface:
         if not entry[_OWNER] & _OWNED:
             self.unowned += 1
             return None
-        return _Job(slot, address, entry, by_event=EventType.CMD in function.event_map)
+        return _Job(slot, address, entry, self._epoch, by_event=EventType.CMD in function.event_map)
 
     def _drop(self, address: Iova) -> None:
         self.dropped += 1
@@ -337,16 +339,17 @@ class CommandInterface:
         if fault is not None and fault.effect is points.LOST:
             return
         if fault is not None and fault.effect is points.LATE:
-            self._device.engine.after(fault.value, partial(self._give_back_late, job, status, output, self._epoch))
+            self._device.engine.after(fault.value, partial(self._give_back, job, status, output))
             return
         self._give_back(job, status, output)
 
-    def _give_back_late(self, job: _Job, status: DeliveryStatus, output: bytes, epoch: object) -> None:
-        if epoch is self._epoch:
-            self._give_back(job, status, output)
-
     def _give_back(self, job: _Job, status: DeliveryStatus, output: bytes) -> None:
-        """Write the output, then the entry, its status and ownership byte last, alone (D6); then the event (D8)."""
+        """Write the output, then the entry, its status and ownership byte last, alone (D6); then the event (D8).
+
+        Nothing is written for a command of a queue that was given up since.
+        """
+        if job.epoch is not self._epoch:
+            return
         dma = self._device.dma
         if status is DeliveryStatus.OK and job.chain:
             try:
@@ -392,10 +395,10 @@ class CommandInterface:
         """Pages came, or the function's stage changed: run what waits again."""
         parked, self._parked = self._parked, {}
         for job in parked.values():
-            self._device.engine.post(partial(self._again, job, self._epoch))
+            self._device.engine.post(partial(self._again, job))
 
-    def _again(self, job: _Job, epoch: object) -> None:
-        if epoch is self._epoch:
+    def _again(self, job: _Job) -> None:
+        if job.epoch is self._epoch:
             self._execute(job)
 
     def refuse(self) -> None:

@@ -31,7 +31,7 @@ from softhca.hca.init_segment import SEGMENT_SIZE, SW_RESET, InitSegment
 from softhca.hca.lifecycle import Teardown
 from softhca.hca.port import Port
 from softhca.hca.profile import Profile
-from softhca.points import Probe
+from softhca.points import Fault, Probe
 from softhca.points import catalogue as points
 from softhca.prm.init_segment import HealthSyndrome, NicInterface
 from softhca.prm.uar import UAR_PAGE
@@ -104,8 +104,7 @@ class Hca(PciFunction):
         self.flash = firmware_flash.build(profile) if flash is None else flash
         self.firmware: Image = firmware_flash.load(firmware_flash.build(profile))
         self.ready = False
-        self.probe: Probe | None = None
-        """Watches and disturbs the card, or None."""
+        self._probe: Probe | None = None
         self._restarting = False
         self.teardowns: list[Teardown] = []
         self._msix = bytearray(MOST_VECTORS * _MSIX_ENTRY)
@@ -116,6 +115,7 @@ class Hca(PciFunction):
         self.segment = InitSegment(self)
         self.health = Health(engine.clock, self.segment.view.health_buffer)
         self.segment.use_health(self.health)
+        self.health.on_report = self._health_reported
         self.commands = CommandInterface(self, strict=strict)
         self.function = Function(self)
         self.function.fast = fast
@@ -124,6 +124,50 @@ class Hca(PciFunction):
         if self.port.infiniband:
             self.fabric.join(self)
         self._start()
+
+    @property
+    def probe(self) -> Probe | None:
+        """Watches and disturbs the card, or None; what is put here learns what the card as a whole can do wrong."""
+        return self._probe
+
+    @probe.setter
+    def probe(self, probe: Probe | None) -> None:
+        self._probe = probe
+        if probe is not None:
+            probe.on_card = {
+                points.RAISE.name: self._raise,
+                points.STOP_COUNTER.name: lambda fault: self.health.stop(),
+                points.REMOVE.name: lambda fault: self.remove(),
+            }
+
+    def _raise(self, fault: Fault) -> None:
+        syndrome = HealthSyndrome(fault.value)
+        if fault.more.get("fatal"):
+            self.die(syndrome)
+        else:
+            self.health.report(syndrome)
+
+    def _health_reported(self, syndrome: HealthSyndrome, extended: int) -> None:
+        if self._probe is not None:
+            self._probe.hit(points.HEALTH, self.function.function_id, syndrome, extended)
+
+    def die(self, syndrome: HealthSyndrome, extended: int = 0) -> None:
+        """The firmware cannot go on, and the health buffer asks for a reset (E3).
+
+        Until then nothing completes and nothing is accessed any more; pages stay the device's.
+        """
+        self.health.report(syndrome, extended, reset=True)
+        self.health.stop()
+        self.commands.stop()
+        self.function.forget_objects()
+
+    def remove(self) -> None:
+        """Surprise removal: the card is out of its slot and reads as ones, until it is attached again."""
+        self.commands.stop()
+        self.function.reset()
+        self.pull()
+        if self._probe is not None:
+            self._probe.hit(points.RESET, self.function.function_id, "removed")
 
     @property
     def uar_pages(self) -> int:
@@ -224,7 +268,7 @@ class Hca(PciFunction):
 
     def bar_read(self, bar: int, offset: int, size: int) -> bytes:
         """Read BAR0: init segment, MSI-X table; UAR pages and gaps read as zero, what does not exist as ones."""
-        if bar != 0 or offset < 0 or offset >= BAR0_SIZE:
+        if bar != 0 or offset < 0 or offset >= BAR0_SIZE or self.pulled:
             return b"\xff" * size
         if offset + size <= SEGMENT_SIZE:
             return self.segment.read(offset, size)
@@ -240,7 +284,7 @@ class Hca(PciFunction):
 
     def bar_write(self, bar: int, offset: int, data: bytes | memoryview) -> None:
         """Write BAR0: init segment, MSI-X table, UAR doorbells; anything else is ignored."""
-        if bar != 0 or offset < 0 or offset >= BAR0_SIZE or not data:
+        if bar != 0 or offset < 0 or offset >= BAR0_SIZE or not data or self.pulled:
             return
         end = min(offset + len(data), BAR0_SIZE)
         if offset >= FIRST_UAR * UAR_PAGE and offset % UAR_PAGE + len(data) <= UAR_PAGE:

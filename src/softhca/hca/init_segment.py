@@ -33,6 +33,9 @@ FULL_DRIVER_AND_DISABLED = 0b011
 """nic_interface_supported: a bit for each of full driver, disabled, no DRAM."""
 
 
+FW_RESET_SUPPORTED = 0x40
+"""0x1FC [30], in its first byte: the host may reset the firmware by nic_interface; Linux does so when the health
+buffer asks for a reset."""
 SW_RESET = 7
 """Value of nic_interface that resets the whole card; the manual's field is three bits wide, Linux's layout has two."""
 INTERFACES = (NicInterface.FULL_DRIVER, NicInterface.DISABLED, SW_RESET)
@@ -114,6 +117,7 @@ class InitSegment:
         view.log_cmdq_size = image.log_size
         view.log_cmdq_stride = image.log_stride
         view.nic_interface_supported = FULL_DRIVER_AND_DISABLED
+        self._image[_INITIALIZING.word] |= FW_RESET_SUPPORTED
 
     @property
     def nic_interface(self) -> int:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
 from softhca.hca.pages import boot_lack, init_lack, internal_state, own_function
+from softhca.points import catalogue as points
 from softhca.prm.function import (
     DisableHcaIn,
     DisableHcaOut,
     EnableHcaIn,
     EnableHcaOut,
+    ForceState,
     InitHcaIn,
     InitHcaOut,
     QueryIssiIn,
@@ -90,25 +92,34 @@ def init_hca(fn: Function, request: InitHcaIn, reply: InitHcaOut) -> None:
     fn.stage = Stage.INITIALIZED
 
 
-@command(
-    Opcode.TEARDOWN_HCA,
-    TeardownHcaIn,
-    TeardownHcaOut,
-    stages=(Stage.INITIALIZED,),
-    partial="graceful close only",
-)
+@command(Opcode.TEARDOWN_HCA, TeardownHcaIn, TeardownHcaOut, stages=(Stage.INITIALIZED,))
 def teardown_hca(fn: Function, request: TeardownHcaIn, reply: TeardownHcaOut) -> None:
     """End everything: after this the device touches neither ICM nor a queue, and all pages can be taken back (F3).
 
-    Objects that are still alive go too; the record of the teardown counts them.
+    Objects that are still alive go too; the record of the teardown counts them. The device always stops in this way, so
+    that a forced close succeeds, and a fast one is prepared by it: the host may disable the interface then, which gives
+    it all pages at once (F6).
     """
-    if request.profile != TeardownProfile.GRACEFUL_CLOSE:
-        raise CommandError(control.TEARDOWN_PROFILE_UNSUPPORTED, f"profile {request.profile}, allowed is 0")
+    profiles = _teardown_profiles(fn)
+    if request.profile not in profiles:
+        allowed = ", ".join(str(int(profile)) for profile in profiles)
+        raise CommandError(control.TEARDOWN_PROFILE_UNSUPPORTED, f"profile {request.profile}, allowed are {allowed}")
+    fast = request.profile == TeardownProfile.PREPARE_FAST_TEARDOWN
+    if fast and fn.fault is not None and fn.fault.effect is points.SLOW_TEARDOWN:
+        reply.state = ForceState.FAIL
+        return
     fn.left_objects = sum(fn.objects().values())
     fn.forget_objects()
     fn.icm.clear_use()
     fn.stage = Stage.TORN_DOWN
     fn.device.commands.resume()
+
+
+def _teardown_profiles(fn: Function) -> list[TeardownProfile]:
+    caps = fn.caps.general
+    profiles = [TeardownProfile.GRACEFUL_CLOSE]
+    profiles += [TeardownProfile.FORCE_CLOSE] if caps.force_teardown else []
+    return profiles + ([TeardownProfile.PREPARE_FAST_TEARDOWN] if caps.fast_teardown else [])
 
 
 @command(
