@@ -15,6 +15,7 @@ SUMMARIES = {
     "fabric": "Serve several cards of one subnet, each for a virtual machine of its own.",
     "guest": "Run a command in Linux guests that have the card and the unmodified mlx5 driver.",
     "fault": "Show what can be made to go wrong with a card (--fault), and check rules.",
+    "trace": "Show what happened to a card (--trace) as a story; export it for other programs.",
     "layout": "Show the bits of a structure of the programmer's reference; decode a dump with it.",
 }
 """Sub-command -> its line in the help. The object `name` of module `softhca.cli.name` is the command."""

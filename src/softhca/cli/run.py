@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MEMORY = 64 << 20
 WRITE_BYTES = 64 << 10
 SEND_BYTES = 4 << 10
+AT_ONCE = 8
+"""Commands in flight at a time, to show that they overtake each other."""
 SECOND = 1_000_000_000
 
 
@@ -133,6 +136,11 @@ def play(driver: Driver, story: Story) -> None:
             lambda d: _write(d, objects[0], story),
         )
         part("send", "a message found the receive that was posted for it", lambda d: _send(d, objects[0], story))
+        part(
+            "queries",
+            "commands that one doorbell submits run and complete in any order",
+            lambda d: _query_at_once(d, objects[0]),
+        )
         part("close", "the device is closed and every page is accounted for", lambda d: _close(d))
     except (DriverError, MemoryError):
         try:
@@ -180,6 +188,29 @@ def _send(driver: Driver, objects: Objects, story: Story) -> str:
     story.sends += 1
     _verify(target.view[:SEND_BYTES], data, story)
     return f"{received.byte_count} bytes, checked byte for byte; completions found by polling"
+
+
+def _query_at_once(driver: Driver, objects: Objects) -> str:
+    """Snapshots of both QPs, again and again, with one doorbell."""
+    from softhca.prm.opcodes import Opcode
+    from softhca.prm.qp import QueryQpIn, QueryQpOut
+
+    channel = driver.channel
+    order: list[int] = []
+
+    def completed(turn: int, reply: QueryQpOut) -> None:
+        del reply
+        order.append(turn)
+
+    qpns = [objects.qps[turn % 2].number for turn in range(AT_ONCE)]
+    submissions = [
+        channel.prepare(Opcode.QUERY_QP, QueryQpIn.new(qpn=qpn), QueryQpOut, apply=partial(completed, turn))
+        for turn, qpn in enumerate(qpns)
+    ]
+    channel.ring(*submissions)
+    for submission in submissions:
+        channel.finish(submission)
+    return f"{AT_ONCE} QUERY_QP in flight, completed in the order {' '.join(map(str, order))}"
 
 
 def _verify(view: memoryview, data: bytes, story: Story) -> None:
@@ -233,7 +264,7 @@ def run(profile: str, seed: int, clock: str, as_json: bool, observation: Observa
     from softhca.driver import DriverError
 
     card = build_card(profile, seed, clock)
-    story = Story(profile, seed, _quiet if as_json else _teller(profile, seed, clock))
+    story = Story(profile, seed, _traced(card, _quiet if as_json else _teller(profile, seed, clock)))
     failure: Exception | None = None
     try:
         with terminable(), observing(observation, [card]):
@@ -249,6 +280,18 @@ def run(profile: str, seed: int, clock: str, as_json: bool, observation: Observa
         raise click.ClickException(str(failure)) from failure
     if not ok:
         raise click.ClickException(f"{story.outstanding} pages are still the device's")
+
+
+def _traced(card: Hca, told: Callable[[Stage], None]) -> Callable[[Stage], None]:
+    """Tell of a stage, and let the trace have it too."""
+    from softhca.points.catalogue import DRIVER_STAGE
+
+    def tell(stage: Stage) -> None:
+        told(stage)
+        if card.probe is not None:
+            card.probe.hit(DRIVER_STAGE, 0, stage.name, stage.nanoseconds, stage.note)
+
+    return tell
 
 
 def _quiet(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from softhca.cli.faults import fault_option, faulty
 from softhca.cli.pcap import pcap_options, recording
+from softhca.cli.traces import trace_option, tracing
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
@@ -26,11 +27,13 @@ class Observation:
     Attributes:
         pcap, pcap_link: see :mod:`softhca.cli.pcap`.
         faults: see :mod:`softhca.cli.faults`.
+        trace: see :mod:`softhca.cli.traces`.
     """
 
     pcap: Path | None
     pcap_link: str
     faults: tuple[str, ...]
+    trace: Path | None
 
 
 def observed(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +44,7 @@ def observed(command: Callable[..., Any]) -> Callable[..., Any]:
         names = Observation.__dataclass_fields__
         return command(*positional, observation=Observation(**{name: given.pop(name) for name in names}), **given)
 
-    return fault_option(pcap_options(gathered))  # type: ignore[no-any-return]
+    return fault_option(trace_option(pcap_options(gathered)))  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -51,8 +54,12 @@ def observing(observation: Observation, cards: Sequence[Hca]) -> Iterator[None]:
     Raises:
         click.BadParameter, click.ClickException: what is asked for cannot be.
     """
-    with faulty(observation.faults) as rules, recording(observation.pcap, observation.pcap_link, cards):
-        watch(cards, rules, None)
+    with (
+        faulty(observation.faults) as rules,
+        recording(observation.pcap, observation.pcap_link, cards),
+        tracing(observation.trace, cards) as record,
+    ):
+        watch(cards, rules, record)
         yield
 
 

@@ -9,7 +9,7 @@ bytes each time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BufferedWriter
 from pathlib import Path
 
@@ -123,7 +123,7 @@ class Recorder:
         failure: why the recording ended early, or None.
     """
 
-    def __init__(self, path: Path, header: dict[str, object]) -> None:
+    def __init__(self, path: Path, header: Mapping[str, object]) -> None:
         self._file: BufferedWriter | None = path.open("wb")
         self._events: list[Event] = []
         self.written = 0
