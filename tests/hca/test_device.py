@@ -11,6 +11,7 @@ from softhca.bus.local import LocalHost
 from softhca.hca.command import Stage
 from softhca.hca.device import BAR0_SIZE, Hca
 from softhca.hca.profile import load_profile, names
+from softhca.prm.init_segment import NicInterface
 from softhca.prm.opcodes import Opcode
 from tests.hca.raw_host import RawHost, words
 
@@ -61,8 +62,10 @@ def test_access_that_spans_segment_and_table(host: RawHost) -> None:
 
 
 @pytest.mark.requirement("F8", "E2")
-@pytest.mark.parametrize("kind", list(Reset))
-def test_reset_forgets_everything(host: RawHost, kind: Reset) -> None:
+@pytest.mark.parametrize(
+    ("kind", "interface"), [(Reset.COLD, NicInterface.FULL_DRIVER), (Reset.FLR, NicInterface.DISABLED)]
+)
+def test_reset_forgets_everything(host: RawHost, kind: Reset, interface: NicInterface) -> None:
     host.initialize()
     host.create_eq(0)
     message = host.message(words(Opcode.QUERY_ADAPTER << 16, 0, 0, 0), 272)
@@ -72,7 +75,23 @@ def test_reset_forgets_everything(host: RawHost, kind: Reset) -> None:
     assert host.owned(message)
     function = host.hca.function
     assert (function.stage, function.objects(), len(function.icm.pages)) == (Stage.DISABLED, {}, 0)
+    assert host.read(0x14) == 0x56 | interface << 8
+    host.ring(message)
+    host.settle()
+    assert host.owned(message)
+    host.initialize()
+
+
+def test_a_card_that_was_pulled_starts_cold_when_it_is_inserted(host: RawHost) -> None:
+    host.initialize()
+    host.create_eq(0)
+    host.hca.remove()
+    assert host.read(0x14) == 0xFFFF_FFFF
+    host.hca.insert()
     assert host.read(0x14) == 0x56
+    assert not host.hca.config.bus_master
+    assert host.hca.summary()["objects"] == {}
+    host.bus_master()
     host.initialize()
 
 

@@ -118,9 +118,14 @@ class PciFunction:
             self._host.interrupt(vector)
 
     def pull(self) -> None:
-        """Surprise removal: the function is gone from the bus, until it is attached again."""
+        """Surprise removal: the function is gone from the bus, until it is inserted or attached again."""
         self.pulled = True
         self._gate()
+
+    def insert(self) -> None:
+        """Put a function that was pulled back into its slot; it starts cold."""
+        self.pulled = False
+        self.reset(Reset.COLD)
 
     def _gate(self) -> None:
         open_ = self._host is not None and self.config.bus_master and not self.pulled

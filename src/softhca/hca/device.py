@@ -179,14 +179,21 @@ class Hca(PciFunction):
         return (self.engine.clock.now() - self._born) * self._frequency // 1_000_000
 
     def on_reset(self, kind: Reset) -> None:
-        """Everything but configuration space back to power on; the firmware starts again."""
+        """Everything but configuration space back to power on; the firmware starts again.
+
+        An FLR leaves the interface disabled, as a software reset does: a driver that knows nothing of it sees that its
+        function is no longer the one that it has set up (Linux: "Fatal error 3"), and can recover.
+        """
         if self.probe is not None:
             self.probe.hit(points.RESET, self.function.function_id, kind.value)
         self._msix[:] = bytes(len(self._msix))
         if kind is Reset.COLD:
             self._born = self.engine.clock.now()
         self._reset_port()
-        self._start()
+        if kind is Reset.FLR:
+            self._start_disabled()
+        else:
+            self._start()
 
     def _start(self) -> None:
         """Load the firmware from flash and bring the function to its first state (C1)."""
@@ -205,6 +212,13 @@ class Hca(PciFunction):
         self.segment.reset(image)
         self.health.start((image.major & 0xFF) << 24 | (image.minor & 0xFF) << 16 | image.subminor, hardware)
         self.commands.start(image.log_size, image.log_stride)
+
+    def _start_disabled(self) -> None:
+        """Start anew; the function waits for a host that makes itself its full driver (E2)."""
+        self._start()
+        if self.ready:
+            self.commands.stop()
+            self.segment.show_interface(NicInterface.DISABLED)
 
     def _reset_port(self) -> None:
         self._packets = self.packets()
@@ -258,9 +272,7 @@ class Hca(PciFunction):
         if self.segment.nic_interface != SW_RESET:
             return  # another reset came first
         self._reset_port()
-        self._start()
-        self.commands.stop()
-        self.segment.show_interface(NicInterface.DISABLED)
+        self._start_disabled()
 
     def command_doorbell(self, vector: int) -> None:
         """The host has submitted command slots (D7)."""
