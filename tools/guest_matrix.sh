@@ -2,9 +2,26 @@
 driver=/sys/bus/pci/drivers/mlx5_core
 state=/sys/class/infiniband/mlx5_0/ports/1/state
 
-for path in /sys/bus/pci/devices/*; do
-    [ "$(<"$path/vendor")" = 0x15b3 ] && card=${path##*/}
-done
+find_card() {
+    local path
+    card=
+    for path in /sys/bus/pci/devices/*; do
+        [ "$(<"$path/vendor")" != 0x15b3 ] || card=${path##*/}
+    done
+}
+find_card
+
+# Wait for a card that is being plugged in.
+found() {
+    local round
+    for round in $(seq 200); do
+        find_card
+        [ -z "$card" ] || return 0
+        sleep 0.05
+    done
+    echo "no card comes"
+    return 1
+}
 
 bound() { [ -e "$driver/$card" ]; }
 
@@ -27,6 +44,24 @@ active() { # [SECONDS]
     done
     rdma link show | grep -q "state ACTIVE" || { echo "rdma link: $(rdma link show)"; return 1; }
 }
+
+log_lines=$(dmesg | wc -l)
+
+# Wait until the kernel says something, since this script began; TEXT is an extended regular expression.
+says() { # TEXT [UNLESS]
+    local round
+    for round in $(seq 600); do
+        ! dmesg | tail -n "+$((log_lines + 1))" | grep -Eq "${2:-^$}" || break
+        ! dmesg | tail -n "+$((log_lines + 1))" | grep -Eq "$1" || return 0
+        sleep 0.1
+    done
+    echo "no '$1': $(dmesg | tail -1)"
+    return 1
+}
+
+noticed() { says "Fatal error 1 detected"; }
+
+recovered() { says "health recovery succeeded" "health recovery failed"; }
 
 # Move checked data between two processes over the card.
 traffic() { bash guest_pingpong.sh -n 100 >/tmp/traffic 2>&1 || { tail -5 /tmp/traffic; return 1; }; }

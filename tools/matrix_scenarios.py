@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from matrix_bench import Bench, Command, Wrong
+from softhca.prm.init_segment import HealthSyndrome
 from softhca.prm.opcodes import Opcode
 from softhca.prm.status import CommandStatus
 
@@ -157,6 +158,56 @@ def remove_under_traffic(bench: Bench) -> str:
     return "removed while ib_write_bw ran"
 
 
+def reset_under_driver(bench: Bench) -> str:
+    """FLR behind the driver's back, while data moves: its health poll sees the disabled function, and it recovers."""
+    bench.must("bind && active && begin_traffic && echo 1 >/sys/bus/pci/devices/$card/reset && recovered")
+    bench.must("end_traffic && active && traffic && unbind")
+    bench.expect_clean("after unbind")
+    return "recovers by itself"
+
+
+def surprise_removal(bench: Bench) -> str:
+    """The card is pulled out while data moves: it reads as ones. The driver lets go, and finds it when it is back."""
+    bench.must("bind && active && begin_traffic")
+    bench.card.remove()
+    bench.must("echo 1 >/sys/bus/pci/devices/$card/remove && end_traffic")
+    bench.expect_clean("after the removal")
+    bench.card.insert()
+    bench.must("echo 1 >/sys/bus/pci/rescan; found && active && traffic && unbind")
+    bench.expect_clean("after unbind")
+    return "lets go of it, and finds it again"
+
+
+def noticed_removal(bench: Bench) -> str:
+    """The card is pulled out; the driver's health poll notices before the bus does."""
+    bench.must("bind && active")
+    bench.card.remove()
+    bench.must("noticed && echo 1 >/sys/bus/pci/devices/$card/remove")
+    bench.expect_clean("after the removal")
+    bench.card.insert()
+    bench.must("echo 1 >/sys/bus/pci/rescan; found && active && traffic && unbind")
+    return "notices by its health poll, lets go of it, and finds it again"
+
+
+def deadly_syndrome(bench: Bench, syndrome: HealthSyndrome) -> str:
+    """The firmware dies of a health syndrome while data moves, and asks for a reset."""
+    bench.must("bind && active && begin_traffic")
+    bench.fault(f"point=command.received raise={syndrome.name} fatal=true")
+    bench.must("ibv_devinfo >/dev/null; recovered && end_traffic && active && traffic && unbind", 120)
+    bench.no_fault()
+    bench.expect_clean("after unbind")
+    return "recovers by itself"
+
+
+def taken_off_the_bus(bench: Bench) -> str:
+    """The kernel takes the card off the bus while data moves, as hot-unplug does, and finds it again."""
+    bench.must("bind && active && begin_traffic && echo 1 >/sys/bus/pci/devices/$card/remove && end_traffic")
+    bench.expect_clean("after the removal")
+    bench.must("echo 1 >/sys/bus/pci/rescan; found && active && traffic && unbind")
+    bench.expect_clean("after unbind")
+    return "removed while ib_write_bw ran, and found again"
+
+
 def whole_life() -> list[Scenario]:
     """What needs no fault of a command."""
     return [
@@ -166,4 +217,12 @@ def whole_life() -> list[Scenario]:
         Scenario("life", "devlink dev reload", devlink_reload),
         Scenario("life", "unbind under traffic", unbind_under_traffic),
         Scenario("life", "rmmod under traffic", remove_under_traffic),
+        Scenario("life", "FLR under the driver and traffic", reset_under_driver, noise=ANY_OF_THE_DRIVER),
+        Scenario("life", "surprise removal under traffic", surprise_removal, noise=ANY_OF_THE_DRIVER),
+        Scenario("life", "surprise removal, noticed by the driver", noticed_removal, noise=ANY_OF_THE_DRIVER),
+        *(
+            Scenario("life", f"dies of {one.name}", partial(deadly_syndrome, syndrome=one), noise=ANY_OF_THE_DRIVER)
+            for one in (HealthSyndrome.FW_INTERNAL_ERR, HealthSyndrome.HW_FATAL_ERR)
+        ),
+        Scenario("life", "taken off the bus under traffic", taken_off_the_bus),
     ]

@@ -212,24 +212,15 @@ class Guest:
         return self._agent
 
     @property
-    def machine(self) -> Machine:
-        """The guest's machine.
-
-        Raises:
-            LabError: no guest runs.
-        """
-        if self._machine is None:
-            raise LabError("no guest runs")
-        return self._machine
-
-    @property
     def barrier(self) -> Channel:
         """The channel of softhca-barrier.
 
         Raises:
             LabError: no guest runs.
         """
-        return self.machine.channels["barrier"]
+        if self._machine is None:
+            raise LabError("no guest runs")
+        return self._machine.channels["barrier"]
 
     def begin(self, script: str, output: Sink, error: Sink) -> None:
         """Let a script start, see :meth:`Agent.begin`; :meth:`poll` tells when it has ended."""
@@ -251,22 +242,6 @@ class Guest:
         if not running:
             raise MachineGone(f"QEMU ended while waiting for {what}: {machine.last_words()}")
         return None
-
-    def unplug(self, device: int) -> None:
-        """Take a device out of the running machine.
-
-        Raises:
-            LabError: no guest runs, QEMU refuses it, or the guest does not let it go.
-        """
-        self.machine.unplug(device)
-
-    def plug(self, device: int) -> None:
-        """Put a device that was taken out back into its slot.
-
-        Raises:
-            LabError: no guest runs, or QEMU refuses it.
-        """
-        self.machine.plug_again(self._folder / f"device{device}.sock", device)
 
     def shell(self, meanwhile: Callable[[], None]) -> int:
         """Run an interactive shell to its end; its exit status.

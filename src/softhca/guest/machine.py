@@ -153,10 +153,6 @@ class Machine:
         if self._plugged >= self.hardware.slots:
             raise LabError(f"device {self._plugged}: the machine has {self.hardware.slots} slots")
         slot, self._plugged = self._plugged, self._plugged + 1
-        return self._in_slot(path, slot)
-
-    @staticmethod
-    def _in_slot(path: Path, slot: int) -> dict[str, Any]:
         address = {"type": "unix", "path": str(path)}
         return {"driver": "vfio-user-pci", "id": f"hca{slot}", "bus": f"rp{slot}", "socket": address}
 
@@ -167,34 +163,6 @@ class Machine:
             LabError: QEMU refuses it.
         """
         self.command("device_add", self._device(path))
-
-    def unplug(self, slot: int, timeout: float = 60) -> None:
-        """Ask the guest to let the device in a slot go, and wait until it is gone.
-
-        Raises:
-            LabError: QEMU refuses it.
-            LabTimeout: the guest does not let it go.
-        """
-        name = f"hca{slot}"
-        self.command("device_del", {"id": name})
-
-        def gone() -> bool:
-            self._monitor.poll()
-            return any(
-                event["event"] == "DEVICE_DELETED" and event["data"].get("device") == name
-                for event in self._monitor.events
-            )
-
-        self.pump(gone, timeout, f"the guest to let {name} go")
-        self._monitor.events.clear()
-
-    def plug_again(self, path: Path, slot: int) -> None:
-        """Put a served device into a slot that :meth:`unplug` has emptied.
-
-        Raises:
-            LabError: QEMU refuses it.
-        """
-        self.command("device_add", self._in_slot(path, slot))
 
     def pump(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
         """Serve and move bytes until `condition()` holds.

@@ -1,4 +1,4 @@
-"""Guests that are driven step by step from here: scripts, plugging, the kernel's messages in between.
+"""Guests that are driven step by step from here: scripts, and the kernel's messages in between.
 
 :class:`softhca.guest.run.Run` carries out one command and judges; here the caller does, and what it does to the devices
 between two scripts happens in this process.
@@ -111,22 +111,6 @@ class Session:
         lines = self._guests[guest].agent.log.lines
         first, self._seen[guest] = self._seen[guest], len(lines)
         return lines[first:]
-
-    def unplug(self, device: int, guest: int = 0) -> None:
-        """Take a device out of a running guest, as a hand at the slot's button would; the guest decides when.
-
-        Raises:
-            LabError: QEMU refuses it, or the guest does not let it go within a minute.
-        """
-        self._guests[guest].unplug(device)
-
-    def plug(self, device: int, guest: int = 0) -> None:
-        """Put a device that was taken out back into its slot.
-
-        Raises:
-            LabError: QEMU refuses it.
-        """
-        self._guests[guest].plug(device)
 
     def keep_logs(self, folder: Path) -> None:
         """Copy what has been written about the guests; they are still running."""
