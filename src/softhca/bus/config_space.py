@@ -54,8 +54,14 @@ class Capability:
         self.offset = 0
         """Where it lies in configuration space; set when the space is built."""
 
-    def written(self, space: ConfigSpace) -> None:
-        """Act on a write that touched this capability."""
+    def written(self, space: ConfigSpace, first: int, last: int) -> None:
+        """Act on a write to bytes `first` to `last` (exclusive) of this capability, counted from its id."""
+
+    def reading(self, space: ConfigSpace, first: int, last: int) -> None:
+        """Prepare for a read of bytes `first` to `last` (exclusive) of this capability."""
+
+    def reset(self) -> None:
+        """Forget what is not in configuration space."""
 
 
 class PowerManagement(Capability):
@@ -93,7 +99,7 @@ class PciExpress(Capability):
         super().__init__(bytes(body), bytes(writable))
         self._on_flr = on_flr
 
-    def written(self, space: ConfigSpace) -> None:
+    def written(self, space: ConfigSpace, first: int, last: int) -> None:
         """Start a Function Level Reset when it is asked for."""
         at = self.offset + self._DEVICE_CONTROL
         control = space.get(at, 2)
@@ -189,6 +195,8 @@ class ConfigSpace:
 
     def read(self, offset: int, size: int) -> bytes:
         """What the bus reads; bytes outside the space read as 0xFF."""
+        for capability, first, last in self._touched(offset, size):
+            capability.reading(self, first, last)
         inside = bytes(self._bytes[offset : offset + size]) if 0 <= offset < CONFIG_SIZE else b""
         return inside + b"\xff" * (size - len(inside))
 
@@ -200,15 +208,25 @@ class ConfigSpace:
         for at, byte in enumerate(data, offset):
             mask = self._writable[at]
             self._bytes[at] = self._bytes[at] & ~mask | byte & mask
-        end = offset + len(data)
+        for capability, first, last in self._touched(offset, len(data)):
+            capability.written(self, first, last)
+
+    def _touched(self, offset: int, size: int) -> list[tuple[Capability, int, int]]:
+        """Capabilities in a range, each with the part of it that is, counted from its id."""
+        found = []
         for capability in self._capabilities:
-            if offset < capability.offset + 2 + len(capability.body) and end > capability.offset:
-                capability.written(self)
+            first, last = offset - capability.offset, offset + size - capability.offset
+            length = 2 + len(capability.body)
+            if first < length and last > 0:
+                found.append((capability, max(0, first), min(last, length)))
+        return found
 
     def reset(self, *, keep_bars: bool) -> None:
         """Back to the values of power on; with `keep_bars` a function-level reset."""
         kept = bytes(self._bytes[BAR0 : BAR0 + 24]), self._bytes[INTERRUPT_LINE]
         self._bytes[:] = self._cold
+        for capability in self._capabilities:
+            capability.reset()
         if keep_bars:
             self._bytes[BAR0 : BAR0 + 24], self._bytes[INTERRUPT_LINE] = kept
 

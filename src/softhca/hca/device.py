@@ -27,14 +27,17 @@ from softhca.hca.fabric import Fabric
 from softhca.hca.flash import FlashError, Image
 from softhca.hca.function import FIRST_UAR, Function
 from softhca.hca.health import Health
+from softhca.hca.icmd import Icmd
 from softhca.hca.init_segment import SEGMENT_SIZE, SW_RESET, InitSegment
 from softhca.hca.lifecycle import Teardown
 from softhca.hca.port import Port
 from softhca.hca.profile import Profile
+from softhca.hca.vsc import Semaphores, VendorSpecific
 from softhca.points import Fault, Probe
 from softhca.points import catalogue as points
 from softhca.prm.init_segment import HealthSyndrome, NicInterface
 from softhca.prm.uar import UAR_PAGE
+from softhca.prm.vsc import Space
 
 BAR0_SIZE = 32 << 20
 MSIX_TABLE = SEGMENT_SIZE
@@ -85,6 +88,8 @@ class Hca(PciFunction):
         pci = profile.pci
         if pci.vectors > MOST_VECTORS:
             raise ValueError(f"profile {profile.name}: pci.vectors {pci.vectors}, at most {MOST_VECTORS} have a place")
+        self.icmd = Icmd(self)
+        self._semaphores = Semaphores()
         super().__init__(
             engine,
             Identity(
@@ -99,6 +104,7 @@ class Hca(PciFunction):
             vectors=pci.vectors,
             msix_table=MSIX_TABLE,
             msix_pending=MSIX_PENDING,
+            capabilities=[VendorSpecific({Space.ICMD: self.icmd, Space.SEMAPHORES: self._semaphores})],
         )
         self.profile = profile
         self.flash = firmware_flash.build(profile) if flash is None else flash
@@ -187,6 +193,8 @@ class Hca(PciFunction):
         if self.probe is not None:
             self.probe.hit(points.RESET, self.function.function_id, kind.value)
         self._msix[:] = bytes(len(self._msix))
+        self.icmd.reset()
+        self._semaphores.reset()
         if kind is Reset.COLD:
             self._born = self.engine.clock.now()
         self._reset_port()

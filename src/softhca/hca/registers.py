@@ -192,21 +192,48 @@ REGISTERS: dict[int, Register] = {
 )
 def access_register(fn: Function, request: AccessRegisterIn, reply: AccessRegisterOut) -> None:
     """Read or write a register; a write answers the new contents, as far as the output has room for them."""
-    register = REGISTERS.get(request.register_id)
+    method = RegisterAccess(request.op_mod)
+    register = _register(request.register_id, method)
+    room, size = len(reply.register_data) * 4, register.layout.SIZE
+    if method is RegisterAccess.READ and room < size:
+        raise CommandError(syndromes.REGISTER_NO_ROOM, f"{register.id.name}: {room} bytes, {size} needed")
+    contents = access(fn, register.id, method, bytes(request)[AccessRegisterIn.SIZE :])
+    data = contents[: room - room % 4]
+    reply.register_data.assign([int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)])
+
+
+def _register(number: int, method: RegisterAccess) -> Register:
+    register = REGISTERS.get(number)
     if register is None:
-        raise CommandError(syndromes.UNKNOWN_REGISTER, f"register_id {request.register_id:#x}")
-    reading = request.op_mod == RegisterAccess.READ
-    handler = register.read if reading else register.write
-    if handler is None:
+        raise CommandError(syndromes.UNKNOWN_REGISTER, f"register_id {number:#x}")
+    reading = method is RegisterAccess.READ
+    if (register.read if reading else register.write) is None:
         missing = syndromes.REGISTER_NOT_READABLE if reading else syndromes.REGISTER_NOT_WRITABLE
         raise CommandError(missing, f"{register.id.name}: it has {register.access}")
-    size, payload = register.layout.SIZE, bytes(request)[AccessRegisterIn.SIZE :]
+    return register
+
+
+def access(fn: Function, number: int, method: RegisterAccess, payload: bytes) -> bytes:
+    """Read or write a register, however the host reaches it (E5, E7).
+
+    Args:
+        fn: the function that asks.
+        number: of the register.
+        method: read or write.
+        payload: the register as the host sent it.
+
+    Returns:
+        Its contents after that.
+
+    Raises:
+        CommandError: there is no such register, it does not allow that, or the payload is not of its size.
+    """
+    register = _register(number, method)
+    size = register.layout.SIZE
     if len(payload) != size:
         raise CommandError(syndromes.REGISTER_SHORT, f"{register.id.name}: {len(payload)} bytes, {size} needed")
-    room = len(reply.register_data) * 4
-    if reading and room < size:
-        raise CommandError(syndromes.REGISTER_NO_ROOM, f"{register.id.name}: {room} bytes, {size} needed")
+    handler = register.read if method is RegisterAccess.READ else register.write
+    assert handler is not None, "checked above"
     contents = register.layout(bytearray(payload))
     handler(fn, contents)
-    data = bytes(contents)[: room - room % 4]
-    reply.register_data.assign([int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)])
+    return bytes(contents)

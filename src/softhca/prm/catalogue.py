@@ -13,6 +13,7 @@ from softhca.prm import (  # noqa: F401 - imported so that they are declared
     hca_cap,
     hca_vport,
     ib_packet,
+    icmd,
     init_segment,
     mad,
     mcg,
