@@ -167,3 +167,26 @@ def test_an_interrupt_that_is_lost(host: RawHost) -> None:
     assert host.submit(alloc_pd(host)).status == CommandStatus.OK
     host.settle()
     assert host.interrupts == []
+
+
+@pytest.mark.requirement("D10")
+def test_what_is_late_is_forgotten_when_a_host_places_the_queue_anew() -> None:
+    host = RawHost().start().enable()
+    disturb(host, "command=QUERY_ISSI late=1s")
+    message = host.message(Opcode.QUERY_ISSI.to_bytes(2, "big") + bytes(14), 112)
+    host.ring(message)
+    passes(host, 1)
+    host.place_queue()
+    passes(host, 2 * SECOND)
+    assert host.owned(message)
+
+
+@pytest.mark.requirement("D10", "E2")
+def test_the_same_address_changes_nothing_for_a_queue_in_use(host: RawHost) -> None:
+    disturb(host, "command=ALLOC_PD late=1s")
+    message = alloc_pd(host)
+    host.ring(message)
+    passes(host, 1)
+    host.place_queue()
+    passes(host, 2 * SECOND)
+    assert host.result(message).status == CommandStatus.OK

@@ -145,8 +145,12 @@ class CommandInterface:
         self._reported = 0
 
     def place(self, address: int) -> None:
-        """The queue lies here. What was in flight at another place is forgotten."""
-        if address != self._queue:
+        """The queue lies here.
+
+        What was in flight is forgotten: it was another host's, or of a driver that gave it up (D10), whose entries and
+        mailboxes may be somebody else's memory by now. Only a host that repeats the address of a queue in use goes on.
+        """
+        if address != self._queue or not self._device.queue_locked:
             self._forget()
             self._queue = Iova(address)
 
