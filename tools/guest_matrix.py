@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from matrix_bench import Bench, Wrong
-from matrix_scenarios import Scenario, record, status_faults, whole_life
+from matrix_scenarios import Scenario, record, status_faults, timing_faults, whole_life
 from softhca.guest import complaints
 from softhca.guest.agent import KernelLine
 from softhca.guest.complaints import Complaint
@@ -124,7 +124,8 @@ class Matrix:
         self._console.print(_ROW.format(**titles, outcome="what the driver does"), style="bold")
         try:
             commands = record(self._ready())
-            for scenario in [*status_faults(commands, CommandStatus[self._options.status]), *whole_life()]:
+            faults = status_faults(commands, CommandStatus[self._options.status])
+            for scenario in [*faults, *timing_faults(), *whole_life()]:
                 if self._wanted(scenario):
                     self._carry_out(scenario)
         except (LabError, Wrong) as error:

@@ -22,6 +22,8 @@ from softhca.points.rules import Rules, parse_line
 _TOOLS = Path(__file__).resolve().parent
 _FILES = ("guest_matrix.sh", "guest_pingpong.sh")
 _PREAMBLE = "source ./guest_matrix.sh\n"
+TIMEOUT = 2000
+"""Milliseconds that the driver waits for a command, and for the firmware, as the card tells it; it adds a second."""
 LIMIT = 60.0
 """Seconds that a script may take by default."""
 _SETTLE = 0.2
@@ -73,6 +75,7 @@ class Bench:
         self.card = Hca(engine, load_profile(profile), fabric=Fabric())
         self.rules = Rules()
         self.recorder = Recorder()
+        self.card.segment.use_timeouts(TIMEOUT, TIMEOUT)
         self.card.probe = Probe(engine.clock, record=self.recorder, rules=self.rules)
         self.lines: list[KernelLine] = []
         options = Options(timeout=LIMIT, copy_in=[_TOOLS / name for name in _FILES])

@@ -23,6 +23,14 @@ SHORT = (
 )
 """The faults that `make test` runs: before and after INIT_HCA, in mlx5_core, in mlx5_ib, and in the MAD layer."""
 
+LOST_OR_LATE = ("QUERY_ISSI 0x0", "QUERY_HCA_CAP 0x1", "SET_HCA_CAP 0x0", "QUERY_ADAPTER 0x0", "ALLOC_UAR 0x0")
+"""Commands that the driver can do without an answer of: what it does next undoes what they have done."""
+LOST_WITH_A_STAGE = ("ENABLE_HCA 0x0", "MANAGE_PAGES 0x1", "INIT_HCA 0x0")
+"""Commands whose effect stays: the driver takes a lost one for one that was not carried out, and undoes nothing. Only a
+reset of the function brings both together again."""
+LATE = 8
+"""Seconds; the driver waits for a shorter time, see :data:`matrix_bench.TIMEOUT`."""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -77,13 +85,21 @@ def _gave_up(bench: Bench) -> str:
     return ", ".join(text.replace(" failed with error", "") for text in failed)
 
 
-def faulty_probe(bench: Bench, rule: str, limit: float = 60.0) -> str:
-    """A probe with a fault, then one without."""
+def faulty_probe(bench: Bench, rule: str, reset: bool = False) -> str:
+    """A probe with a fault, then one without.
+
+    Args:
+        bench: the guest.
+        rule: the fault.
+        reset: the function is reset (FLR) in between.
+    """
     bench.fault(rule)
-    done = bench.run("bind; status=$?; ls /sys/class/infiniband; unbind || exit 100; exit $status", limit)
+    done = bench.run("bind; status=$?; ls /sys/class/infiniband; unbind || exit 100; exit $status")
     if done.status == 100:
         raise Wrong(f"the driver cannot be unbound: {done.output}")
     bench.no_fault()
+    if reset:
+        bench.must("echo 1 >/sys/bus/pci/devices/$card/reset")
     bench.expect_clean("after the faulty probe")
     bench.works()
     if done.status:
@@ -103,6 +119,20 @@ def status_faults(commands: list[Command], status: CommandStatus) -> list[Scenar
         return Scenario("fault", name, partial(faulty_probe, rule=rule), name in SHORT, noise=ANY_OF_THE_DRIVER)
 
     return [scenario(command) for command in commands]
+
+
+def timing_faults() -> list[Scenario]:
+    """Scenarios for commands that are lost, or late: later than the driver waits."""
+
+    def scenario(command: str, effect: str, how: str, reset: bool = False) -> Scenario:
+        opcode, op_mod = command.split()
+        rule = f"command={opcode} op_mod={op_mod} {effect}"
+        carry_out = partial(faulty_probe, rule=rule, reset=reset)
+        return Scenario("fault", f"{command} {how}", carry_out, noise=ANY_OF_THE_DRIVER)
+
+    effects = (("lost=true", "is lost"), (f"late={LATE}s", "is late"))
+    simple = [scenario(command, *effect) for command in LOST_OR_LATE for effect in effects]
+    return [*simple, *(scenario(command, *effect, reset=True) for command in LOST_WITH_A_STAGE for effect in effects)]
 
 
 # --- without faults ---------------------------------------------------------------------------------------------------

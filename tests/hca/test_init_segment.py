@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from softhca.bus import Reset
 from softhca.hca.command import Stage
 from softhca.prm.opcodes import Opcode
 from tests.hca.raw_host import MILLISECOND, PAGE, RawHost, words
@@ -161,3 +162,13 @@ def test_queue_may_lie_anywhere_that_is_mapped(host: RawHost) -> None:
         host.start()
         host.good(Opcode.ENABLE_HCA, room=12)
         host.good(Opcode.DISABLE_HCA, room=12)
+
+
+@pytest.mark.requirement("E1")
+def test_timeouts_stay_over_a_reset(host: RawHost) -> None:
+    assert host.read(0xFF8) == host.read(0xFFC) == 0
+    host.hca.segment.use_timeouts(1500, 2000)
+    host.hca.reset(Reset.FLR)
+    assert (host.read(0xFF8), host.read(0xFFC)) == (1500, 2000)
+    with pytest.raises(ValueError, match="timeout start: 1048576 ms"):
+        host.hca.segment.use_timeouts(0, 1 << 20)

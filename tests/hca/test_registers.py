@@ -12,6 +12,7 @@ from softhca.prm.events import EventType, PortChangeSubtype
 from softhca.prm.hca_vport import PortState
 from softhca.prm.opcodes import Opcode
 from softhca.prm.registers import (
+    DtorReg,
     PaosReg,
     PmlpReg,
     PmtuReg,
@@ -179,6 +180,14 @@ def test_node_description(ib: PortsBench) -> None:
     assert ib.register(NODE_DESC, NodeDescReg, READ).desc == b"mine".ljust(64, b"\0")
 
 
+@pytest.mark.requirement("E5")
+def test_default_timeouts(ib: PortsBench) -> None:
+    register = ib.register(0xC00E, DtorReg, READ)
+    assert (register.tear_down_to.to_multiplier, register.tear_down_to.to_value) == (0, 3000)
+    assert register.reset_unload_to.to_value == 300_000
+    assert bytes(register)[0x28:0x2C] == (3000).to_bytes(4, "big")
+
+
 @pytest.mark.parametrize("endianness", [0x00, 0x80])
 def test_host_endianness(ib: PortsBench, endianness: int) -> None:
     assert ib.register(HOST_ENDIANNESS, HostEndiannessReg, WRITE, he=endianness).he == endianness
@@ -210,7 +219,7 @@ def test_methods_that_a_register_has_not(ib: PortsBench, number: int) -> None:
         assert refusal(ib, number, WRITE) is syndromes.REGISTER_NOT_WRITABLE
 
 
-@pytest.mark.parametrize("number", [0x0000, 0x5007, 0x500E, 0x507F, 0x907F, 0xC00E, 0xFFFF])
+@pytest.mark.parametrize("number", [0x0000, 0x5007, 0x500E, 0x507F, 0x907F, 0xC00F, 0xFFFF])
 def test_registers_that_the_device_has_not(ib: PortsBench, number: int) -> None:
     fields = {"op_mod": READ, "register_id": number}
     assert ib.refusal(Opcode.ACCESS_REG, room=272, payload=bytes(256), **fields) is syndromes.UNKNOWN_REGISTER

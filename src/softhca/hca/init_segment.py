@@ -42,6 +42,10 @@ INTERFACES = (NicInterface.FULL_DRIVER, NicInterface.DISABLED, SW_RESET)
 """What may be written to nic_interface."""
 
 
+_MOST_TIMEOUT = 1 << 20
+"""Of cmd_exec_to and cmd_q_init_to: the value has 20 bits, and its unit is the millisecond while [31:29] are zero."""
+
+
 class InitializingState(IntEnum):
     """Why `initializing` is 1 (0x1FC [19:16])."""
 
@@ -88,7 +92,25 @@ class InitSegment:
         self._view = InitialSeg(self._image)
         self._health: Health | None = None
         self._high = 0
+        self._timeouts = (0, 0)
         self.refused = 0
+
+    def use_timeouts(self, command: int, start: int) -> None:
+        """Show how long a host has to wait, now and after each start of the firmware.
+
+        Args:
+            command: milliseconds for a command (cmd_exec_to), below 2**20; 0: the host's own figure.
+            start: milliseconds for the firmware's start (cmd_q_init_to), below 2**20. Linux takes neither this nor
+                `command` nor DTOR into account while it is 0.
+
+        Raises:
+            ValueError: one is outside its range.
+        """
+        for name, value in (("command", command), ("start", start)):
+            if not 0 <= value < _MOST_TIMEOUT:
+                raise ValueError(f"timeout {name}: {value} ms, allowed is 0 to {_MOST_TIMEOUT - 1}")
+        self._timeouts = (command, start)
+        self._view.cmd_exec_to, self._view.cmd_q_init_to = self._timeouts
 
     @property
     def view(self) -> InitialSeg:
@@ -118,6 +140,7 @@ class InitSegment:
         view.log_cmdq_stride = image.log_stride
         view.nic_interface_supported = FULL_DRIVER_AND_DISABLED
         self._image[_INITIALIZING.word] |= FW_RESET_SUPPORTED
+        view.cmd_exec_to, view.cmd_q_init_to = self._timeouts
 
     @property
     def nic_interface(self) -> int:

@@ -17,6 +17,7 @@ from softhca.prm.ppcnt import PpcntReg
 from softhca.prm.registers import (
     AccessRegisterIn,
     AccessRegisterOut,
+    DtorReg,
     PaosReg,
     PmlpReg,
     PmtuReg,
@@ -36,6 +37,20 @@ if TYPE_CHECKING:
 
 ADMIN_STATUSES = (PortAdminStatus.UP, PortAdminStatus.DOWN)
 """What of PAOS admin_status can be set."""
+TIMEOUTS = {
+    "pcie_toggle_to": 2_000,
+    "health_poll_to": 2_000,
+    "full_crdump_to": 60_000,
+    "fw_reset_to": 60_000,
+    "flush_on_err_to": 2_000,
+    "pci_sync_update_to": 5_000,
+    "tear_down_to": 3_000,
+    "fsm_reactivate_to": 5_000,
+    "reclaim_pages_to": 5_000,
+    "reclaim_vfs_pages_to": 120_000,
+    "reset_unload_to": 300_000,
+}
+"""DTOR: milliseconds that a host should wait; those that Linux mlx5_core takes by itself (lib/tout.c)."""
 _ENDIANNESS = (0x00, 0x80)
 
 R = TypeVar("R", bound=Layout)
@@ -166,6 +181,12 @@ def _read_ppcnt(fn: Function, register: PpcntReg) -> None:
     read_ppcnt(fn.device.port, register)
 
 
+def _read_dtor(fn: Function, register: DtorReg) -> None:
+    del fn
+    for name, value in TIMEOUTS.items():
+        getattr(register, name).to_value = value
+
+
 REGISTERS: dict[int, Register] = {
     register.id: register
     for register in (
@@ -176,6 +197,7 @@ REGISTERS: dict[int, Register] = {
         Register(RegisterId.PPCNT, PpcntReg, _read_ppcnt, None, "groups 0x20 and 0x21; not writable"),
         Register(RegisterId.PVLC, PvlcReg, _read_pvlc, None, "not writable"),
         Register(RegisterId.NODE_DESC, NodeDescReg, _read_node_desc, _write_node_desc),
+        Register(RegisterId.DTOR, DtorReg, _read_dtor, None),
         Register(RegisterId.HOST_ENDIANNESS, HostEndiannessReg, None, _write_endianness),
     )
 }
