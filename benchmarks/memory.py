@@ -36,7 +36,7 @@ def populate(driver: Driver, qps: int, cqs: int) -> None:
     """Create that many CQs and RC QPs in state RST on a function that is up; each QP has two CQs of its own."""
     if driver.uar is None or driver.completion_eq is None:
         raise NotMeasured("the driver has no UAR or no completion EQ")
-    queue, record = Buffer(driver.machine, 4096), Buffer(driver.machine, 64)
+    queue, record = Buffer(driver.memory, 4096), Buffer(driver.memory, 64)
     uar, channel = driver.uar.number, driver.channel
     cq = {
         "log_cq_size": 4,

@@ -12,7 +12,7 @@ from softhca.driver import DriverError
 from softhca.driver.bringup import STEPS
 from tests.driver.conftest import PROFILES
 
-WORDS = ("objects", "rdma write", "send", "close")
+WORDS = ("objects", "rdma write", "send", "queries", "close")
 
 
 def invoke(*arguments: str) -> Result:

@@ -120,7 +120,7 @@ def play(driver: Driver, story: Story) -> None:
     Raises:
         DriverError, MemoryError: a step failed; what was reached has been undone as far as the device allows.
     """
-    from softhca.driver import DriverError, bring_up, close
+    from softhca.driver import DriverError, bring_up, roll_back
     from softhca.driver.bringup import measure
 
     def part(name: str, proves: str, function: Callable[[Driver], str]) -> None:
@@ -144,7 +144,7 @@ def play(driver: Driver, story: Story) -> None:
         part("close", "the device is closed and every page is accounted for", lambda d: _close(d))
     except (DriverError, MemoryError):
         try:
-            close(driver)
+            roll_back(driver)
         except DriverError as error:
             click.echo(f"Undoing it failed too: {error}", err=True)
         raise

@@ -8,5 +8,19 @@ from softhca.driver.bringup import Stage, bring_up
 from softhca.driver.close import Closed, close
 from softhca.driver.driver import Driver, Reached
 from softhca.driver.errors import DriverError
+from softhca.driver.health import HealthWatch
+from softhca.driver.recovery import recover, reset_function, roll_back
 
-__all__ = ["Closed", "Driver", "DriverError", "Reached", "Stage", "bring_up", "close"]
+__all__ = [
+    "Closed",
+    "Driver",
+    "DriverError",
+    "HealthWatch",
+    "Reached",
+    "Stage",
+    "bring_up",
+    "close",
+    "recover",
+    "reset_function",
+    "roll_back",
+]

@@ -134,7 +134,7 @@ def _command_queue(driver: Driver) -> str:
     segment = driver.segment
     segment.wait_until_initialized(START_TIMEOUT)
     segment.check_revision()
-    driver.channel = CommandChannel(segment, driver.machine, driver.engine, driver.timeout, driver.log)
+    driver.channel = CommandChannel(segment, driver.memory, driver.engine, driver.timeout, driver.log)
     driver.channel.open()
     segment.wait_until_initialized(START_TIMEOUT)
     driver.reached = Reached.QUEUE
@@ -202,7 +202,7 @@ def _command_events(driver: Driver) -> str:
     driver.channel.require_idle()
     eq = EventQueue(
         driver.channel,
-        driver.machine,
+        driver.memory,
         driver.engine,
         driver.uar,
         log_size=8,
@@ -228,7 +228,7 @@ def _completion_events(driver: Driver) -> str:
         raise UnsupportedDevice("PCI: one MSI-X vector; this driver gives each of its two EQs one")
     handlers: dict[EventType, Callable[[Eqe], None]] = {EventType.COMP: driver.on_completion_event}
     eq = EventQueue(
-        driver.channel, driver.machine, driver.engine, driver.uar, log_size=8, vector=vector, handlers=handlers
+        driver.channel, driver.memory, driver.engine, driver.uar, log_size=8, vector=vector, handlers=handlers
     )
     driver.completion_eq = eq
     return f"EQ {eq.number} on vector {vector}"

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from softhca.driver.driver import Driver, Reached
-from softhca.prm.function import DisableHcaIn, DisableHcaOut, TeardownHcaIn, TeardownHcaOut, TeardownProfile
+from softhca.driver.errors import Unconfirmed
+from softhca.prm.function import (
+    DisableHcaIn,
+    DisableHcaOut,
+    ForceState,
+    TeardownHcaIn,
+    TeardownHcaOut,
+    TeardownProfile,
+)
+from softhca.prm.init_segment import NicInterface
 from softhca.prm.opcodes import Opcode
 
 
@@ -28,15 +37,24 @@ class Closed:
     outstanding: int
 
 
-def close(driver: Driver) -> Closed:
+def close(driver: Driver, *, fast: bool = False) -> Closed:
     """Undo what was reached, in the order of F2 to F4.
 
+    Args:
+        driver: how far it came, it knows itself.
+        fast: let the device stop at once, where it can, instead of destroying object by object (F6).
+
     Raises:
-        DriverError: a command failed; what the device may still access stays allocated (F5).
+        DriverError: a command failed; what the device may still access stays allocated (F5). What became of it only a
+            reset can tell: :func:`softhca.driver.recovery.reset_function`.
     """
     reclaimed = 0
     torn_down = False
     if driver.reached >= Reached.INITIALIZED:
+        if fast and tear_down_fast(driver):
+            driver.pci.disable_msix()
+            driver.pci.disable_bus_master()
+            return Closed(torn_down=True, reclaimed=driver.forget(), outstanding=0)
         destroy_objects(driver)
         destroy_event_queues(driver)
         driver.channel.execute(
@@ -52,6 +70,22 @@ def close(driver: Driver) -> Closed:
     if driver.has_channel:
         release_channel(driver)
     return Closed(torn_down, reclaimed, outstanding)
+
+
+def tear_down_fast(driver: Driver) -> bool:
+    """TEARDOWN_HCA(prepare fast teardown), then nic_interface = disabled, confirmed; tell whether the device could.
+
+    Raises:
+        DriverError: the command failed, or the device does not confirm.
+    """
+    if not driver.capabilities.fast_teardown:
+        return False
+    request = TeardownHcaIn.new(profile=TeardownProfile.PREPARE_FAST_TEARDOWN)
+    reply = driver.channel.execute(Opcode.TEARDOWN_HCA, request, TeardownHcaOut)
+    if reply.state != ForceState.SUCCESS:
+        return False
+    driver.segment.disable_interface(NicInterface.DISABLED, driver.timeout)
+    return True
 
 
 def destroy_objects(driver: Driver) -> None:
@@ -90,7 +124,16 @@ def destroy_event_queues(driver: Driver) -> None:
 
 
 def release_channel(driver: Driver) -> None:
-    """Stop the device's DMA, then free queue and mailboxes, slots in quarantine included (D10)."""
+    """Stop the device's DMA, then free queue and mailboxes.
+
+    Raises:
+        Unconfirmed: slots are in quarantine: their commands may still run, and what became of them is not known (D10).
+    """
+    if driver.channel.recover():
+        names = ", ".join(
+            f"{submission.opcode.name} in slot {slot}" for slot, submission in sorted(driver.channel.quarantine.items())
+        )
+        raise Unconfirmed(f"command channel: {names} never completed; only a reset tells that the device is still")
     driver.pci.disable_msix()
     driver.pci.disable_bus_master()
     driver.drop_channel()

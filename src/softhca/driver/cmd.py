@@ -8,6 +8,7 @@ an event says which slots to look at. The entry itself decides in both ways.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from softhca.bus import Engine
@@ -17,7 +18,9 @@ from softhca.driver.errors import (
     CommandTimeout,
     DeliveryError,
     DriverError,
+    Refused,
     SignatureError,
+    StaleObject,
 )
 from softhca.driver.init_segment import QUEUE_BLOCK, InitSegment
 from softhca.driver.mailbox import Mailbox, MailboxPool
@@ -83,6 +86,9 @@ class Submission(Generic[Reply]):
         return self.outcome
 
 
+_lives = count(1)
+
+
 class CommandChannel:
     """The command queue of a function.
 
@@ -109,6 +115,11 @@ class CommandChannel:
         self._engine = engine
         self.timeout = timeout
         self.geometry = segment.geometry()
+        self.life = next(_lives)
+        """Which life of a function this queue belongs to; its objects bear this number (F8)."""
+        self.missed_events = 0
+        """Commands that were found complete after their time, without an event."""
+        self._closed = False
         self.log: list[Opcode] = [] if log is None else log
         self.quarantine: dict[int, Submission[Any]] = {}
         """Slots that timed out: the device may still access them and their mailboxes (D10)."""
@@ -182,6 +193,8 @@ class CommandChannel:
             CommandError: no slot came free.
             MemoryError: the machine has no memory for mailboxes.
         """
+        if self._closed:
+            raise StaleObject(f"{opcode.name}: the command queue of this life of the function is gone")
         request.assign({"opcode": opcode})
         message = bytes(request)
         slot = self._take_slot(opcode)
@@ -212,10 +225,25 @@ class CommandChannel:
             CommandError: it failed. After CommandTimeout its slot is in quarantine.
         """
         look = (lambda: submission.done) if self.event_driven else (lambda: self._look(submission))
-        if not self._engine.wait(look, self.timeout) and not self._look(submission):
-            self.quarantine[submission.slot] = self._busy.pop(submission.slot)
-            raise CommandTimeout(submission.opcode, submission.slot, self.timeout)
+        if not self._engine.wait(look, self.timeout):
+            if not self._look(submission):
+                self.quarantine[submission.slot] = self._busy.pop(submission.slot)
+                raise CommandTimeout(submission.opcode, submission.slot, self.timeout)
+            self.missed_events += 1
         return submission.result()
+
+    def same_life(self, what: str, *lives: int) -> None:
+        """Check that objects are of this life (F8).
+
+        Args:
+            what: is about to be done, for the message.
+            lives: of the objects that it uses.
+
+        Raises:
+            StaleObject: one is of another, or this one is over.
+        """
+        if self._closed or any(life != self.life for life in lives):
+            raise StaleObject(f"{what}: an object of an earlier life of the function; its number means nothing now")
 
     def use_events(self, make_room: Callable[[], object]) -> None:
         """From now on completions are told by events.
@@ -256,10 +284,15 @@ class CommandChannel:
 
     def free(self) -> None:
         """Free queue and mailboxes: the device is known to access them no more (F1)."""
-        self._busy.clear()
-        self.quarantine.clear()
+        self.abandon()
         self._mailboxes.free()
         self._queue.free()
+
+    def abandon(self) -> None:
+        """Take no more commands; the memory is freed by who knows that the device accesses it no more."""
+        self._closed = True
+        self._busy.clear()
+        self.quarantine.clear()
 
     def _take_slot(self, opcode: Opcode) -> int:
         if self._make_room is not None:
@@ -308,7 +341,7 @@ class CommandChannel:
                 submission.apply(submission.outcome)
         except DriverError as error:
             submission.error = error
-            if submission.refused is not None and isinstance(error, CommandFailed | DeliveryError):
+            if submission.refused is not None and isinstance(error, Refused):
                 submission.refused()
         submission.done = True
         self._release(submission)

@@ -9,7 +9,7 @@ from softhca.bus import Engine
 from softhca.driver.cmd import CommandChannel
 from softhca.driver.eq import EventQueue
 from softhca.driver.errors import CompletionError, NotReady
-from softhca.driver.memory import Buffer, Machine
+from softhca.driver.memory import Buffer, Machine, lent
 from softhca.driver.uar import Uar
 from softhca.prm.cq import CreateCqIn, CreateCqOut, DestroyCqIn, DestroyCqOut
 from softhca.prm.cqe import Cqe64, CqeOpcode, ErrCqe
@@ -93,10 +93,17 @@ class CompletionQueue:
             },
             pas=self.buffer.pages,
         )
-        self.number = channel.execute(Opcode.CREATE_CQ, request, CreateCqOut).cqn
+        with lent(self.buffer, self.doorbell_record):
+            self.number = channel.execute(Opcode.CREATE_CQ, request, CreateCqOut).cqn
+        self.life = channel.life
 
     def poll(self) -> Completion | None:
-        """The next completion, or None; no command, no system call (A1)."""
+        """The next completion, or None; no command, no system call (A1).
+
+        Raises:
+            StaleObject: it is of an earlier life of the function.
+        """
+        self._channel.same_life(f"CQ {self.number:#x}: polling")
         cqe = self._slots[self._consumer & (1 << self._log_size) - 1]
         if cqe.opcode == CqeOpcode.INVALID or cqe.owner != self._consumer >> self._log_size & 1:
             return None

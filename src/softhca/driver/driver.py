@@ -11,7 +11,7 @@ from softhca.driver.cq import CompletionQueue
 from softhca.driver.eq import EventQueue
 from softhca.driver.errors import DriverError
 from softhca.driver.init_segment import InitSegment
-from softhca.driver.memory import Buffer, HcaAddress, Machine
+from softhca.driver.memory import Arena, Buffer, HcaAddress, Machine, lent
 from softhca.driver.mr import ALL_ACCESS, Access, MemoryRegion
 from softhca.driver.pages import PageLedger
 from softhca.driver.pci import Enumeration, PciFunction
@@ -52,14 +52,20 @@ class Driver:
         reached: how far bring-up has come.
         ledger: the page account; there from the command queue on.
         log: every command submitted, in order.
+        memory: what the driver has of its machine.
     """
 
     def __init__(self, device: Device, machine: Machine, *, timeout: int = TIMEOUT) -> None:
         self.device = device
-        self.machine = machine
+        self.memory = Arena(machine)
         self.timeout = timeout
         self.pci = PciFunction(device)
         self.segment = InitSegment(device)
+        self.log: list[Opcode] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is reached, nothing is known: as before the first bring-up."""
         self.reached = Reached.NOTHING
         self.enumeration: Enumeration | None = None
         self.issi = 0
@@ -70,11 +76,23 @@ class Driver:
         self.qps: dict[int, QueuePair] = {}
         self.regions: list[tuple[MemoryRegion, Buffer]] = []
         self.pds: list[ProtectionDomain] = []
-        self.log: list[Opcode] = []
         self._channel: CommandChannel | None = None
         self._ledger: PageLedger | None = None
         self._capabilities: CmdHcaCap | None = None
         self._port: Port | None = None
+
+    def forget(self) -> int:
+        """The device is known to access nothing any more: free all, and begin anew; tell how many pages it had (F1)."""
+        pages = self.account[2]
+        if self._ledger is not None:
+            self._ledger.settle_by_reset()
+        if self._channel is not None:
+            self._channel.abandon()
+        self.memory.release()
+        ledger = self._ledger
+        self.begin()
+        self._ledger = ledger
+        return pages
 
     @property
     def engine(self) -> Engine:
@@ -89,7 +107,7 @@ class Driver:
     @channel.setter
     def channel(self, channel: CommandChannel) -> None:
         self._channel = channel
-        self._ledger = PageLedger(channel, self.machine)
+        self._ledger = PageLedger(channel, self.memory)
 
     def drop_channel(self) -> None:
         """Free the command channel; the device is known to access nothing of it any more (F1)."""
@@ -144,8 +162,9 @@ class Driver:
 
     def register_memory(self, pd: ProtectionDomain, length: int, access: Access = ALL_ACCESS) -> RegisteredMemory:
         """Allocate `length` bytes and register them."""
-        buffer = Buffer(self.machine, length)
-        region = MemoryRegion.register(self.channel, pd, buffer, access=access)
+        buffer = Buffer(self.memory, length)
+        with lent(buffer):
+            region = MemoryRegion.register(self.channel, pd, buffer, access=access)
         self.regions.append((region, buffer))
         return RegisteredMemory(region, buffer)
 
@@ -153,7 +172,7 @@ class Driver:
         """A CQ whose events go to the completion EQ."""
         cq = CompletionQueue(
             self.channel,
-            self.machine,
+            self.memory,
             self.engine,
             _there(self.uar, "the UAR"),
             _there(self.completion_eq, "the completion EQ"),
@@ -173,7 +192,7 @@ class Driver:
         """An RC QP in state RST."""
         qp = QueuePair(
             self.channel,
-            self.machine,
+            self.memory,
             _there(self.uar, "the UAR"),
             pd,
             self.port,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from softhca.bus import Engine
 from softhca.driver.cmd import CommandChannel
-from softhca.driver.memory import Buffer, Machine
+from softhca.driver.memory import Buffer, Machine, lent
 from softhca.driver.uar import Uar
 from softhca.prm.eq import CreateEqIn, CreateEqOut, DestroyEqIn, DestroyEqOut
 from softhca.prm.events import Eqe, EventType
@@ -56,7 +56,8 @@ class EventQueue:
         self._slots = [Eqe(self.buffer.view, at) for at in range(0, Eqe.SIZE << log_size, Eqe.SIZE)]
         for at in range(_OWNER_BYTE, len(self.buffer), Eqe.SIZE):
             self.buffer.view[at] = 1  # the first lap's owner bit is 0
-        self.number = self._create(event for event in handlers if event is not EventType.COMP)
+        with lent(self.buffer):
+            self.number = self._create(event for event in handlers if event is not EventType.COMP)
         machine.on_interrupt(vector, self._interrupt)
         uar.update_eq(self.number, 0, arm=True)
 

@@ -27,6 +27,14 @@ class LedgerError(DriverError):
     """The device named a page that it was never given."""
 
 
+class StaleObject(DriverError):
+    """An object of an earlier life of the function: its number and its keys mean nothing any more (F8)."""
+
+
+class Unconfirmed(DriverError):
+    """Nobody knows whether the device still accesses what a slot in quarantine refers to (D10, F7)."""
+
+
 class CommandError(DriverError):
     """A command failed.
 
@@ -39,7 +47,11 @@ class CommandError(DriverError):
         self.opcode = opcode
 
 
-class DeliveryError(CommandError):
+class Refused(CommandError):
+    """The device has answered that it did not carry the command out: what was prepared for it is the host's."""
+
+
+class DeliveryError(Refused):
     """The device could not take the entry: the layer below the command's own result (D9).
 
     Attributes:
@@ -51,7 +63,7 @@ class DeliveryError(CommandError):
         self.status = status
 
 
-class CommandFailed(CommandError):
+class CommandFailed(Refused):
     """The command was delivered and failed.
 
     Attributes:

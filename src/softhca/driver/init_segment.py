@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from softhca.bus import Device
 from softhca.driver.errors import NotReady, UnsupportedDevice
 from softhca.driver.memory import BarOffset
-from softhca.prm.init_segment import InitialSeg, NicInterface
+from softhca.prm.init_segment import HealthBuffer, InitialSeg, NicInterface
 
 COMMAND_INTERFACE_REV = 5
 """The command interface revision that this driver speaks, as Linux does (C6)."""
+SW_RESET = 7
+"""Value of nic_interface that resets the card; wider than the manual's field, which Linux writes so too."""
 QUEUE_BLOCK = 4096
 """Bytes of the command queue's block (C4)."""
 
@@ -119,6 +121,36 @@ class InitSegment:
                 f"health syndrome {self.health_syndrome():#04x})"
             )
 
+    @property
+    def nic_interface(self) -> int:
+        """Who drives the function; all ones read as 7."""
+        return self.read_word(self._offset("cmdq_phy_addr_31_12")) >> 8 & 7
+
+    def set_interface(self, interface: int) -> None:
+        """Write nic_interface; the address bits stay (E2)."""
+        at = self._offset("cmdq_phy_addr_31_12")
+        self.write_word(at, self.read_word(at) & 0xFFFF_F000 | interface << 8)
+
+    def disable_interface(self, interface: int, timeout: int) -> None:
+        """Disable or reset by nic_interface, and wait until the device confirms that it accesses nothing (E2, F6).
+
+        Args:
+            interface: what is written, NicInterface.DISABLED or :data:`SW_RESET`.
+            timeout: nanoseconds of the device's clock.
+
+        Raises:
+            NotReady: it is not confirmed.
+        """
+        self.set_interface(interface)
+        if not self.device.engine.wait(lambda: self.nic_interface == NicInterface.DISABLED, timeout):
+            raise NotReady(f"init segment: nic_interface is {self.nic_interface}, and does not become DISABLED (1)")
+
+    def health_buffer(self) -> HealthBuffer:
+        """A copy of the health buffer; for diagnosis only (E3)."""
+        at = InitialSeg.FIELDS["health_buffer"].offset
+        words = [self.read_word(BarOffset(at + 4 * index)) for index in range(HealthBuffer.SIZE // 4)]
+        return HealthBuffer(b"".join(word.to_bytes(4, "big") for word in words))
+
     def health_syndrome(self) -> int:
         """What the device says of its own health, 0 when it is well."""
         return self.read("health_syndrome")
@@ -132,3 +164,13 @@ class InitSegment:
             if again == high:
                 return high << 32 | low
             high = again
+
+    def nanoseconds(self, ticks: int, device_frequency_khz: int) -> int:
+        """Device ticks in nanoseconds, by the frequency that the capabilities report, and by nothing else (E4).
+
+        Raises:
+            ValueError: the device reports no frequency.
+        """
+        if device_frequency_khz <= 0:
+            raise ValueError(f"device_frequency_khz is {device_frequency_khz}: ticks of this device mean no time")
+        return ticks * 1_000_000 // device_frequency_khz

@@ -35,11 +35,13 @@ class MemoryRegion:
         key: lkey and rkey in one: index << 8 | key byte.
         address: HCA virtual address of its first byte.
         length: bytes.
+        life: of the function, in which the key means something (F8).
     """
 
     key: int
     address: HcaAddress
     length: int
+    life: int
 
     @classmethod
     def register(
@@ -60,6 +62,7 @@ class MemoryRegion:
             access: what the key allows.
             address: HCA virtual address of the first byte; None: the same number as its DMA address.
         """
+        channel.same_life("CREATE_MKEY", pd.life)
         first = HcaAddress(buffer.iova) if address is None else address
         pages = buffer.pages
         octwords = (len(pages) + 1) // 2
@@ -84,7 +87,7 @@ class MemoryRegion:
             klm_pas_mtt=words,
         )
         reply = channel.execute(Opcode.CREATE_MKEY, request, CreateMkeyOut)
-        return cls(reply.mkey_index << 8 | _KEY_BYTE, first, len(buffer))
+        return cls(reply.mkey_index << 8 | _KEY_BYTE, first, len(buffer), channel.life)
 
     def deregister(self, channel: CommandChannel) -> None:
         """DESTROY_MKEY: after this the key opens nothing."""

@@ -133,6 +133,17 @@ class PageLedger:
         while self._answers:
             self._channel.finish(self._answers.pop())
 
+    def settle_by_reset(self) -> int:
+        """The device was reset or disabled, which gives every page back; tell how many it had (F6, F7).
+
+        The memory itself is freed with all else that the driver has.
+        """
+        count = self.outstanding
+        self.returned += count
+        self._held.clear()
+        self._answers.clear()
+        return count
+
     def _allocate(self, count: int) -> list[Buffer]:
         """`count` single pages, or none at all (MemoryError)."""
         pages: list[Buffer] = []

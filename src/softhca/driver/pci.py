@@ -15,6 +15,7 @@ from softhca.bus.config_space import (
     STATUS,
     STATUS_CAPABILITIES,
     MsiX,
+    PciExpress,
 )
 from softhca.driver.errors import NotReady
 
@@ -23,6 +24,11 @@ FIRST_BAR_ADDRESS = 0x40_0000_0000
 NOBODY = 0xFFFF
 """The vendor id that is read when nobody answers."""
 
+FLR_TIME = 100_000_000
+"""How long a function may take for a Function Level Reset (ns), by the PCIe specification."""
+
+_DEVICE_CONTROL = 8
+_INITIATE_FLR = 0x8000
 _BAR_IO = 0x1
 _BAR_64 = 0x4
 _MSIX_ENABLE = 0x8000
@@ -121,6 +127,27 @@ class PciFunction:
     def disable_bus_master(self) -> None:
         """From now on the device can start no transaction."""
         self.write(COMMAND, self.read(COMMAND, 2) & ~COMMAND_BUS_MASTER, 2)
+
+    @property
+    def present(self) -> bool:
+        """Whether a function answers in configuration space at all."""
+        return self.read(0, 2) != NOBODY
+
+    def reset(self, timeout: int) -> None:
+        """Function Level Reset through the PCIe capability: afterwards the device accesses nothing (F1, F7).
+
+        Args:
+            timeout: nanoseconds of the device's clock until the function must answer again.
+
+        Raises:
+            NotReady: it has no PCIe capability, or does not answer.
+        """
+        at = self.capabilities().get(PciExpress.id)
+        if at is None:
+            raise NotReady("PCI: the function has no PCIe capability, and so no way to be reset")
+        self.write(at + _DEVICE_CONTROL, self.read(at + _DEVICE_CONTROL, 2) | _INITIATE_FLR, 2)
+        self._device.engine.wait(lambda: False, FLR_TIME)
+        self.wait_until_present(timeout)
 
     def enable_msix(self) -> None:
         """Turn MSI-X on, unmasked. Where a vector leads is the machine's matter."""

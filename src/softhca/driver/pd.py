@@ -15,14 +15,16 @@ class ProtectionDomain:
 
     Attributes:
         number: as ALLOC_PD gave it.
+        life: of the function, in which the number means something (F8).
     """
 
     number: int
+    life: int
 
     @classmethod
     def allocate(cls, channel: CommandChannel) -> ProtectionDomain:
         """ALLOC_PD."""
-        return cls(channel.execute(Opcode.ALLOC_PD, AllocPdIn.new(), AllocPdOut).pd)
+        return cls(channel.execute(Opcode.ALLOC_PD, AllocPdIn.new(), AllocPdOut).pd, channel.life)
 
     def deallocate(self, channel: CommandChannel) -> None:
         """DEALLOC_PD; fails while something refers to it (A8)."""

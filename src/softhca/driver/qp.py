@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from softhca.driver.cmd import CommandChannel
 from softhca.driver.cq import CompletionQueue
 from softhca.driver.errors import DriverError
-from softhca.driver.memory import Buffer, HcaAddress, Machine
+from softhca.driver.memory import Buffer, HcaAddress, Machine, lent
 from softhca.driver.mr import MemoryRegion
 from softhca.driver.pd import ProtectionDomain
 from softhca.driver.port import Port
@@ -79,6 +79,7 @@ class QueuePair:
         log_size: int = 4,
         psn: int = 0,
     ) -> None:
+        channel.same_life("CREATE_QP", pd.life, send_cq.life, receive_cq.life)
         self._channel = channel
         self._uar = uar
         self._port = port
@@ -105,7 +106,9 @@ class QueuePair:
             },
             pas=self.buffer.pages,
         )
-        self.number = channel.execute(Opcode.CREATE_QP, request, CreateQpOut).qpn
+        with lent(self.buffer, self.doorbell_record):
+            self.number = channel.execute(Opcode.CREATE_QP, request, CreateQpOut).qpn
+        self.life = channel.life
         self.state = QpState.RST
 
     @property
@@ -188,6 +191,7 @@ class QueuePair:
         Returns:
             The counter that its completion carries.
         """
+        self._channel.same_life(f"QP {self.number:#x}: posting a receive", region.life)
         counter = self._received
         at = (counter & self._slots - 1) * RECEIVE_STRIDE
         _data(self.buffer.view, at, region, offset, length)
@@ -197,7 +201,7 @@ class QueuePair:
 
     def post_send(self, region: MemoryRegion, offset: int, length: int) -> int:
         """Post a SEND of `length` bytes at `offset` of `region`; give the counter that its completion carries."""
-        at = self._next_wqe()
+        at = self._next_wqe(region)
         _data(self.buffer.view, at + SEGMENT, region, offset, length)
         return self._post(at, WqeOpcode.SEND, 2)
 
@@ -211,15 +215,16 @@ class QueuePair:
             remote: where to, in the peer's memory.
             remote_key: the peer's key for it.
         """
-        at = self._next_wqe()
+        at = self._next_wqe(region)
         address = WqeRaddrSeg(self.buffer.view, at + SEGMENT)
         address.raddr = remote
         address.rkey = remote_key
         _data(self.buffer.view, at + 2 * SEGMENT, region, offset, length)
         return self._post(at, WqeOpcode.RDMA_WRITE, 3)
 
-    def _next_wqe(self) -> int:
+    def _next_wqe(self, region: MemoryRegion) -> int:
         """Where the next send WQE lies in the buffer; its old content is cleared."""
+        self._channel.same_life(f"QP {self.number:#x}: posting a send", region.life)
         if self.state is not QpState.RTS:
             raise DriverError(f"QP {self.number:#x}: posting a send needs state RTS, it is in {self.state.name}")
         at = self._send_at + (self._sent & self._slots - 1) * WQEBB
