@@ -118,6 +118,10 @@ class Session:
 
     def close(self) -> None:
         """End the guests and remove what they wrote. May be called again."""
-        for guest in self._guests:
+        guests, self._guests = self._guests, []
+        if not guests:
+            return
+        for guest in guests:
             guest.end()
+        self._loop.close()
         shutil.rmtree(self._folder, ignore_errors=True)
