@@ -26,7 +26,7 @@ def test_snapshots_of_objects(pair: Pair) -> None:
     assert found.send_psn == 0xFFFFF1
     assert (found.send_cqn, found.receive_cqn) == (pair.cqs[0].number, pair.cqs[0].number)
     cq = queries.cq(channel, pair.cqs[0].number)
-    assert (cq.slots, cq.producer, cq.status) == (128, 1, 0)
+    assert (cq.slots, cq.producer, cq.consumer, cq.status) == (128, 1, 1, 0)
     assert pair.driver.completion_eq is not None
     eq = queries.eq(channel, pair.driver.completion_eq.number)
     assert cq.eqn == pair.driver.completion_eq.number

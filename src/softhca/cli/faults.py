@@ -91,6 +91,8 @@ def answer_faults(control: Control, cards: Sequence[Hca]) -> None:
                 there = Rules()
                 watch(cards, there, cards[0].probe.record if cards[0].probe is not None else None)
             there.add(new)
+            for card in cards:
+                card.probe = card.probe  # which points are watched may have changed
         except RuleError as error:
             raise ControlError("params", str(error)) from error
         start_timed(cards, [rule for rule in new if rule.at is not None])

@@ -54,7 +54,7 @@ class CqSnapshot:
     Attributes:
         slots: CQEs of the queue.
         eqn: where its events go.
-        consumer, producer: 24-bit counters; the consumer's is that which the device has read last.
+        consumer, producer: 24-bit counters.
         status: 0 while it works.
     """
 

@@ -10,6 +10,7 @@ from softhca.hca.command import command
 from softhca.hca.errors import CommandError
 from softhca.hca.objects import HcaObject
 from softhca.hca.wq import QueueBuffer, Slots, Store, Word, doorbell_record, page_list
+from softhca.points import catalogue as points
 from softhca.prm.codec import codec
 from softhca.prm.cq import (
     Cqc,
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 _OWNER = Cqe64.SIZE - 1
 _QPN = slice(0x39, 0x3C)
+_WQE_COUNTER = slice(0x3C, 0x3E)
+_BYTE_COUNT = slice(0x2C, 0x30)
+_SYNDROME = 0x37
 """Where a CQE has the QP's number."""
 _INDEX = 0xFF_FFFF
 """Counters of a CQ are 24 bits wide."""
@@ -297,6 +301,13 @@ class Cq(HcaObject):
             return False
         view[:_OWNER] = body
         view[_OWNER] = op_own | self.producer >> self._log_size & 1
+        probe = self._fn.device.probe
+        if probe is not None:
+            qpn, counter = int.from_bytes(body[_QPN], "big"), int.from_bytes(body[_WQE_COUNTER], "big")
+            failed = op_own >> 4 in (CqeOpcode.REQ_ERR, CqeOpcode.RESP_ERR)
+            length = 0 if failed else int.from_bytes(body[_BYTE_COUNT], "big")
+            told = (self.number, qpn, op_own >> 4, counter, length, body[_SYNDROME] if failed else 0)
+            probe.hit(points.CQE, self._fn.function_id, *told)
         if solicited:
             self.last_solicited = self.producer
         self.producer += count
@@ -445,7 +456,8 @@ class Cq(HcaObject):
         self._period_mode = self._period_mode if mode is None else mode
 
     def context(self) -> bytes:
-        """The CQ context as QUERY_CQ shows it (B1)."""
+        """The CQ context as QUERY_CQ shows it (B1): what the host has read by now, as far as its record can be read."""
+        self._consumed_by_record()
         cqc = Cqc(bytearray(self._context))
         cqc.status = self.status
         cqc.st = self.state

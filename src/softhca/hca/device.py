@@ -33,6 +33,7 @@ from softhca.hca.lifecycle import Teardown
 from softhca.hca.port import Port
 from softhca.hca.profile import Profile
 from softhca.hca.vsc import Semaphores, VendorSpecific
+from softhca.hca.watched_dma import WatchedDma
 from softhca.points import Fault, Probe
 from softhca.points import catalogue as points
 from softhca.prm.init_segment import HealthSyndrome, NicInterface
@@ -145,6 +146,13 @@ class Hca(PciFunction):
                 points.STOP_COUNTER.name: lambda fault: self.health.stop(),
                 points.REMOVE.name: lambda fault: self.remove(),
             }
+        self._gate()
+
+    def _gate(self) -> None:
+        """Open or close the way to host memory; while a rule is for accesses, each of them passes its point."""
+        super()._gate()
+        if self._probe is not None and self._probe.watches(points.DMA):
+            self.dma = WatchedDma(self.dma, self._probe, self.function.function_id)
 
     def _raise(self, fault: Fault) -> None:
         syndrome = HealthSyndrome(fault.value)

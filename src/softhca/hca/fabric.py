@@ -5,15 +5,23 @@ All devices of a fabric share an engine and this process: what one sends is a co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from softhca.bus.engine import Timer
 from softhca.hca import datagram, packets
 from softhca.hca.datagram import FIRST_MULTICAST_LID, PERMISSIVE_LID, Datagram
 from softhca.hca.subnet import SM_LID, SubnetManager
+from softhca.points import Fault
+from softhca.points import catalogue as points
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
     from softhca.hca.function import Function
+
+
+OVERTAKEN = 1_000_000
+"""Nanoseconds after which a datagram that nothing overtakes arrives all the same."""
 
 
 class Fabric:
@@ -26,6 +34,7 @@ class Fabric:
     def __init__(self) -> None:
         self._devices: dict[int, Hca] = {}
         self.manager = SubnetManager(self)
+        self._overtaken: Timer | None = None
 
     def join(self, device: Hca) -> None:
         """Give the InfiniBand port of a device a LID: the lowest that is free, from 1 on.
@@ -67,7 +76,32 @@ class Fabric:
             return self._replicate(sender, packet)
         target = self.find(packet.dlid, packet.destination_gid)
         self._pass(sender, packet, [] if target is None else [target])
-        return target is not None and datagram.receive(target, packet)
+        fault = packets.datagram_fault(sender, packet)
+        if target is None:
+            return False
+        return self._disturb(target, packet, fault) if fault is not None else self._arrive(target, packet)
+
+    def _arrive(self, target: Function, packet: Datagram) -> bool:
+        """A datagram arrives, and one that it has overtaken behind it."""
+        taken = datagram.receive(target, packet)
+        overtaken, self._overtaken = self._overtaken, None
+        if overtaken is not None:
+            overtaken.run()
+        return taken
+
+    def _disturb(self, target: Function, packet: Datagram, fault: Fault) -> bool:
+        """A datagram that is lost, comes twice, or is overtaken by the next one (or comes late, when there is none)."""
+        if fault.effect is points.DUPLICATE:
+            self._arrive(target, packet)
+            return self._arrive(target, packet)
+        if fault.effect is not points.REORDER:
+            return False
+        if self._overtaken is not None:
+            self._overtaken.run()
+        whole = replace(packet, pieces=[bytes(piece) for piece in packet.pieces])
+        engine = target.device.engine
+        self._overtaken = engine.after(OVERTAKEN, lambda: _receive(target, whole))
+        return True
 
     @staticmethod
     def _pass(sender: Function, packet: Datagram, targets: list[Function], *, multicast: bool = False) -> None:
@@ -94,3 +128,7 @@ class Fabric:
     def forget(self, device: Hca) -> None:
         """A port has started anew: it is in no multicast group any more."""
         self.manager.forget(device.port.lid)
+
+
+def _receive(target: Function, packet: Datagram) -> None:
+    datagram.receive(target, packet)

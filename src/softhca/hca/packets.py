@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from softhca.bus import DmaFault
 from softhca.hca.request import Request
-from softhca.hca.traffic import count_answer, count_datagram, count_request
+from softhca.hca.traffic import ANSWERED_WITH_DATA, count_answer, count_datagram, count_request
+from softhca.points import Fault
+from softhca.points import catalogue as points
 from softhca.prm.cqe import CqeSyndrome
 from softhca.prm.ib_packet import NO_CREDITS, AckKind, Grh, NakCode, Transport, syndrome
 from softhca.prm.qp import PathMigration, ServiceType
@@ -23,6 +25,7 @@ from softhca.wire.tap import Tap
 
 if TYPE_CHECKING:
     from softhca.hca.datagram import Datagram
+    from softhca.hca.function import Function
     from softhca.hca.port import Port
     from softhca.hca.qp_context import Qp
 
@@ -41,8 +44,8 @@ _COUNTER = 0xFFFF
 _MANAGEMENT_LANE = 15
 
 
-def pass_request(qp: Qp, peer: Qp | None, request: Request) -> None:
-    """A connected QP sends a request.
+def pass_request(qp: Qp, peer: Qp | None, request: Request) -> Fault | None:
+    """A connected QP sends a request; tell what goes wrong with it on its way, if anything.
 
     Args:
         qp: the requester.
@@ -52,7 +55,7 @@ def pass_request(qp: Qp, peer: Qp | None, request: Request) -> None:
     port = qp.fn.device.port
     if peer is None:
         if not qp.fn.vport.up(port):
-            return
+            return None
         target = None
     else:
         target = peer.fn.device.port
@@ -60,10 +63,16 @@ def pass_request(qp: Qp, peer: Qp | None, request: Request) -> None:
     tap = port.tap if port.tap is not None or target is None else target.tap
     if tap is not None:
         _record(tap, lambda: _REQUESTS[request.opcode](_flow(qp, request), qp.send_psn, request))
+    probe = qp.fn.device.probe
+    if probe is None:
+        return None
+    count = _packets(0 if request.opcode in ANSWERED_WITH_DATA else request.length, qp.mtu)
+    told = (qp.number, qp.remote_qpn, _name(request.opcode), qp.send_psn, count, request.length, 0)
+    return probe.hit(points.PACKET, qp.fn.function_id, *told)
 
 
-def pass_answer(qp: Qp, peer: Qp, request: Request, refusal: CqeSyndrome | None = None) -> None:
-    """A responder answers a request; an unreliable one does not.
+def pass_answer(qp: Qp, peer: Qp, request: Request, refusal: CqeSyndrome | None = None) -> Fault | None:
+    """A responder answers a request; an unreliable one does not. Tell what goes wrong with the answer, if anything.
 
     Args:
         qp: the requester.
@@ -72,12 +81,36 @@ def pass_answer(qp: Qp, peer: Qp, request: Request, refusal: CqeSyndrome | None 
         refusal: what the requester learns instead of success; RNR_RETRY_EXC_ERR when it may try again.
     """
     if qp.service is ServiceType.UC:
-        return
+        return None
     count_answer(qp, peer, request.opcode, request.length if refusal is None else 0)
     source, target = peer.fn.device.port, qp.fn.device.port
     tap = source.tap if source.tap is not None else target.tap
     if tap is not None:
         _record(tap, lambda: _answers(qp, peer, request, refusal))
+    probe = peer.fn.device.probe
+    if probe is None:
+        return None
+    length = request.length if refusal is None and request.opcode in ANSWERED_WITH_DATA else 0
+    name = "acknowledge" if refusal is None else refusal.name
+    told = (peer.number, qp.number, name, qp.send_psn, _packets(length, qp.mtu), length, 1)
+    return probe.hit(points.PACKET, peer.fn.function_id, *told)
+
+
+def _packets(length: int, mtu: int) -> int:
+    return -(-length // mtu) or 1
+
+
+def _name(opcode: int) -> str:
+    return WqeOpcode(opcode).name
+
+
+def datagram_fault(sender: Function, datagram: Datagram) -> Fault | None:
+    """What goes wrong with a datagram on its way to one port, if anything."""
+    probe = sender.device.probe
+    if probe is None:
+        return None
+    told = (datagram.source_qpn, datagram.qpn, "datagram", datagram.psn, 1, datagram.length, 0)
+    return probe.hit(points.PACKET, sender.function_id, *told)
 
 
 def pass_datagram(source: Port | None, targets: list[Port], datagram: Datagram, *, multicast: bool = False) -> None:

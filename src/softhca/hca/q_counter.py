@@ -35,6 +35,8 @@ class QCounter(HcaObject):
         out_of_buffer: messages that found no receive WQE.
         rnr_nak_retry_err: RNR NAKs that came back to the requester.
         local_ack_timeout_err: times that no answer came before the timeout.
+        duplicate_request, out_of_sequence: requests that came again, or before an earlier one, to the responder.
+        packet_seq_err: NAKs for a sequence error that came back to the requester.
         cq_overflow: CQEs that found their CQ full.
         resp_remote_access_errors, resp_remote_invalid_request: requests that were refused as the responder.
         errors: error CQEs, by the counter's name.
@@ -56,6 +58,9 @@ class QCounter(HcaObject):
         self.rnr_nak_retry_err = 0
         self.local_ack_timeout_err = 0
         self.cq_overflow = 0
+        self.duplicate_request = 0
+        self.out_of_sequence = 0
+        self.packet_seq_err = 0
         self.resp_remote_access_errors = 0
         self.resp_remote_invalid_request = 0
         self.errors = dict.fromkeys({*_REQUESTER.values(), *_RESPONDER.values(), *_ALL.values()}, 0)
@@ -83,6 +88,9 @@ _PLAIN = (
     "rnr_nak_retry_err",
     "local_ack_timeout_err",
     "cq_overflow",
+    "duplicate_request",
+    "out_of_sequence",
+    "packet_seq_err",
     "resp_remote_access_errors",
     "resp_remote_invalid_request",
 )

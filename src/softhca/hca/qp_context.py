@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from softhca.hca.fast import Link
     from softhca.hca.function import Function
     from softhca.hca.odp import Fault
+    from softhca.hca.request import Request
     from softhca.hca.srq import ReceivePool
 
 _COUNTER = 0xFFFF
@@ -142,6 +143,7 @@ class Qp(HcaObject):
         inbound: how it takes requests; an XRC request names an SRQ instead.
         takes_requests: it is not the initiator's end of an XRC connection.
         established: the event that a peer speaks has been given.
+        unanswered: the request that was carried out, but whose answer was lost on its way.
         lost: messages of this unreliable QP that nobody took.
         fault, inbound_fault: the page faults that its send queue, and its end as a responder, waits for.
         flush_pause: nanoseconds until receive WQEs that are posted in error are looked for again.
@@ -201,6 +203,7 @@ class Qp(HcaObject):
         "takes_requests",
         "timer",
         "uar",
+        "unanswered",
         "write_enabled",
     )
     # More than 30 attributes: without slots, each access is a search in a dictionary.
@@ -257,6 +260,7 @@ class Qp(HcaObject):
         self.takes_requests = self.service is not ServiceType.XRC or context.rq_type == RqType.SRQ_RQ
         self.established = False
         self.lost = 0
+        self.unanswered: Request | None = None
         self.fault: Fault | None = None
         self.inbound_fault: Fault | None = None
         self.refresh()
@@ -286,6 +290,7 @@ class Qp(HcaObject):
         self.retry_count = self.retries = context.retry_count
         self.rnr_retry = self.rnr_retries = context.rnr_retry
         self.send_psn = context.next_send_psn
+        self.unanswered = None
         self.receive_psn = context.next_rcv_psn
         self.receive_msn = context.rmsn
         self.path = Path(context.primary_address_path)

@@ -9,7 +9,7 @@ taken is dropped. An XRC request names the SRQ whose receive WQEs, protection do
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from softhca.hca import atomics, odp, packets, rq
 from softhca.hca.errors import PageFault
@@ -20,6 +20,8 @@ from softhca.hca.qp_context import RECEIVING, WIDE, Inbound, Qp
 from softhca.hca.request import Request
 from softhca.hca.rq import COUNT, DATA, WHOLE, QueueBroken
 from softhca.hca.srq import XrcSrq
+from softhca.points import Fault
+from softhca.points import catalogue as points
 from softhca.prm.codec import codec
 from softhca.prm.cqe import CqeOpcode, CqeSyndrome
 from softhca.prm.events import EventType
@@ -61,6 +63,10 @@ class RequestFailed(Exception):
         super().__init__(f"{syndrome.name}, {vendor.name}")
         self.syndrome = syndrome
         self.vendor = vendor
+
+
+LOSSES = (points.DROP, points.CORRUPT)
+"""Faults after which a packet is not there; what has a wrong CRC is dropped by who receives it."""
 
 
 class NotReady(Exception):
@@ -196,16 +202,72 @@ def _exchange(fn: Function, qp: Qp, request: Request) -> None:
     except NoAnswer:
         packets.pass_request(qp, None, request)
         raise
-    packets.pass_request(qp, peer, request)
+    fault = packets.pass_request(qp, peer, request)
+    if fault is not None:
+        _lose_request(qp, peer, request, fault)
+    if qp.unanswered is not None:
+        _answer_again(qp, peer, request, qp.unanswered)
+    else:
+        _serve(qp, peer, request)
+    if fault is not None and fault.effect is points.DUPLICATE and qp.service is not ServiceType.UC:
+        peer.counters.duplicate_request += 1
+        packets.pass_answer(qp, peer, request)
+
+
+def _serve(qp: Qp, peer: Qp, request: Request) -> None:
+    """The responder carries a request out and answers; an answer that is lost is asked for again by the requester."""
     try:
         _CARRY_OUT[request.opcode](_inbound(peer, request), request)
     except NotReady:
-        packets.pass_answer(qp, peer, request, CqeSyndrome.RNR_RETRY_EXC_ERR)
+        _lose_answer(packets.pass_answer(qp, peer, request, CqeSyndrome.RNR_RETRY_EXC_ERR))
         raise
     except RequestFailed as failure:
-        packets.pass_answer(qp, peer, request, failure.syndrome)
+        _lose_answer(packets.pass_answer(qp, peer, request, failure.syndrome))
         raise
-    packets.pass_answer(qp, peer, request)
+    fault = packets.pass_answer(qp, peer, request)
+    if fault is not None and fault.effect in LOSSES:
+        qp.unanswered = request
+        raise NoAnswer
+
+
+def _lose_answer(fault: Fault | None) -> None:
+    if fault is not None and fault.effect in LOSSES:
+        raise NoAnswer
+
+
+def _lose_request(qp: Qp, peer: Qp, request: Request, fault: Fault) -> None:
+    """A packet of a request is lost, comes with a wrong CRC, or after a later one.
+
+    A responder that misses a packet tells so (sequence error), and the requester sends again at once; one that gets
+    nothing is silent until the requester's timeout. On UC the message is gone either way.
+
+    Raises:
+        NoAnswer: the request is not carried out now.
+    """
+    if fault.effect in LOSSES or (fault.effect is points.REORDER and qp.service is ServiceType.UC):
+        raise NoAnswer
+    if fault.effect is points.REORDER:
+        peer.counters.out_of_sequence += 1
+        qp.counters.packet_seq_err += 1
+        packets.pass_request(qp, peer, request)
+
+
+def _answer_again(qp: Qp, peer: Qp, request: Request, served: Request) -> None:
+    """A request that was carried out, but whose answer was lost: it changes nothing, and is answered once more.
+
+    Data that are read are read again; an atomic is answered with what it found the first time.
+    """
+    peer.counters.duplicate_request += 1
+    qp.unanswered = None
+    if request.opcode == WqeOpcode.RDMA_READ:
+        _CARRY_OUT[request.opcode](_inbound(peer, request), request)
+    elif request.opcode in atomics.OPERATIONS:
+        order: Literal["big", "little"] = "big" if request.big_endian else "little"
+        copy(request.targets, [served.original.to_bytes(atomics.SIZE, order)])
+    fault = packets.pass_answer(qp, peer, request)
+    if fault is not None and fault.effect in LOSSES:
+        qp.unanswered = served
+        raise NoAnswer
 
 
 def _xrc(body: bytes) -> int:

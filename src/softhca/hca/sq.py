@@ -135,7 +135,7 @@ def _send(fn: Function, qp: Qp) -> None:
         return
     budget, bytes_left = BUDGET, BYTE_BUDGET
     available = 0
-    fast = fn.fast and qp.service is _RC
+    fast = fn.fast and fn.device.probe is None and qp.service is _RC
     passed = skip = 0
     while available or (available := _posted(qp)):
         if not budget or bytes_left <= 0:

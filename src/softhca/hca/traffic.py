@@ -46,7 +46,7 @@ _REQUEST_HEADERS: dict[int, int] = {
     WqeOpcode.ATOMIC_MASKED_FA: 28,
 }
 """Bytes of headers that one packet of a request has beyond the others."""
-_ANSWERED_WITH_DATA = frozenset(
+ANSWERED_WITH_DATA = frozenset(
     (
         WqeOpcode.RDMA_READ,
         WqeOpcode.ATOMIC_CS,
@@ -116,7 +116,7 @@ def count_request(qp: Qp, target: Port | None, opcode: int, length: int) -> None
         length: bytes that the message moves.
     """
     per_packet = BASE + (GRH if qp.path.has_gid else 0) + (_XRC if qp.service is ServiceType.XRC else 0)
-    payload = 0 if opcode in _ANSWERED_WITH_DATA else length
+    payload = 0 if opcode in ANSWERED_WITH_DATA else length
     packets = -(-payload // qp.mtu) or 1
     octets = packets * per_packet + (payload + 3 & ~3) + _REQUEST_HEADERS.get(opcode, 0)
     _pass(qp.fn.device.port, target, packets, octets)
@@ -133,7 +133,7 @@ def count_answer(qp: Qp, peer: Qp, opcode: int, length: int) -> None:
     """
     responder = peer.fn.device.port
     grh = GRH if peer.path.has_gid else 0
-    if opcode not in _ANSWERED_WITH_DATA or not length:
+    if opcode not in ANSWERED_WITH_DATA or not length:
         _pass(responder, qp.fn.device.port, 1, ACK + grh)
     elif opcode == WqeOpcode.RDMA_READ:
         packets = -(-length // qp.mtu)

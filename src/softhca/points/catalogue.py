@@ -36,7 +36,7 @@ SLOW_TEARDOWN = Effect(
 STARVE = Effect("starve", "the room is said to be lacking", Field("starve", Kind.FLAG, "always true"))
 DROP = Effect("drop", "it does not arrive", Field("drop", Kind.FLAG, "always true"))
 DUPLICATE = Effect("duplicate", "it arrives twice", Field("duplicate", Kind.FLAG, "always true"))
-REORDER = Effect("reorder", "the next one overtakes it", Field("reorder", Kind.FLAG, "always true"))
+REORDER = Effect("reorder", "a later one overtakes it", Field("reorder", Kind.FLAG, "always true"))
 CORRUPT = Effect("corrupt", "it arrives with a wrong CRC", Field("corrupt", Kind.FLAG, "always true"))
 DMA_FAULT = Effect("fault", "the access fails", Field("fault", Kind.FLAG, "always true"))
 
@@ -121,7 +121,7 @@ CQE = Point(
 )
 PACKET = Point(
     "packet",
-    "a message (all its packets), or the answer to one, passes a port",
+    "a message, or the answer to one, leaves a port; a fault is one of a packet of it, whichever",
     (
         Field("qpn", Kind.HEX, "queue pair that sends"),
         Field("remote_qpn", Kind.HEX, "queue pair that it goes to"),

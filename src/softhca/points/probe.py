@@ -41,6 +41,10 @@ Recorder = Callable[[int, int, int, Point, tuple[Value, ...]], None]
 class Rules(Protocol):
     """Fault rules; `softhca.points.rules` has them."""
 
+    def watches(self, point: Point) -> bool:
+        """Whether one of them is for this point."""
+        ...
+
     def match(self, card: int, function_id: int, point: Point, values: tuple[Value, ...]) -> Fault | None:
         """Count the hit, and tell what is to be done, if anything."""
         ...
@@ -87,6 +91,10 @@ class Probe:
             self.act(fault)
             return None
         return fault
+
+    def watches(self, point: Point) -> bool:
+        """Whether a rule is for a point that is not told of otherwise."""
+        return self.rules is not None and self.rules.watches(point)
 
     def act(self, fault: Fault) -> None:
         """Do an effect on the whole card.

@@ -33,6 +33,7 @@ MOST_NAMES = 40
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIME = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ns|us|ms|s)")
 _TRUE = ("true", "1", "yes")
+_FALSE = ("false", "0", "no")
 
 WHEN: dict[str, Field] = {
     field_.name: field_
@@ -291,6 +292,8 @@ def _matched(point: Point, key: str, given: object, source: str) -> tuple[int, V
                 raise RuleError(f"{source}: key {key!r}: no rule matches on bytes")
             if field_.kind is Kind.TEXT:
                 return index, str(given)
+            if field_.kind is Kind.FLAG and str(given).lower() in _FALSE:
+                return index, 0
             return index, _number(field_, given, source)
     known = {field_.name for field_ in point.fields} | set(WHEN)
     raise RuleError(f"{source}: key {key!r}: point {point.name} has no such field; {_instead(key, known)}")
