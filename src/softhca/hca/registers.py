@@ -214,7 +214,7 @@ REGISTERS: dict[int, Register] = {
 )
 def access_register(fn: Function, request: AccessRegisterIn, reply: AccessRegisterOut) -> None:
     """Read or write a register; a write answers the new contents, as far as the output has room for them."""
-    method = RegisterAccess(request.op_mod)
+    method = RegisterAccess.READ if request.op_mod == RegisterAccess.READ else RegisterAccess.WRITE
     register = _register(request.register_id, method)
     room, size = len(reply.register_data) * 4, register.layout.SIZE
     if method is RegisterAccess.READ and room < size:
