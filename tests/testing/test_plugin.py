@@ -82,10 +82,11 @@ def test_a_wrong_marker_is_refused(tmp_path: Path, marker: str, says: str) -> No
 def test_the_real_driver_in_a_guest_with_a_fault(tmp_path: Path) -> None:
     text = """
 def test_it(guest, fault):
-    fault("command=CREATE_MKEY nth=2 status=NO_RESOURCES")
-    found = guest("ibv_devinfo | grep -q mlx5_0; dmesg | grep NO_RESOURCES", allow_kernel=["driver"])
-    assert "CREATE_MKEY" in found.check().output
-    assert found.devices[0]["failed_commands"] == {"CREATE_MKEY": 1}
+    fault("command=QUERY_HCA_VPORT_PKEY nth=5 status=NO_RESOURCES")
+    found = guest("dmesg | grep -w 0xca010030; ibv_devinfo", allow_kernel=["driver"])
+    assert "QUERY_HCA_VPORT_PKEY(0x765)" in found.output
+    assert (found.verdict, "No IB devices found" in found.output + found.error) == ("command", True)
+    assert found.devices[0]["failed_commands"] == {"QUERY_HCA_VPORT_PKEY": 1}
 """
     done = run(tmp_path, text)
     assert "1 passed" in done.stdout, done.stdout
