@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: help run test check unit guest-test fuzz suite two-guests smoke errors mixed matrix setup lab guest bench bench-memory docs clean
+.PHONY: help run test check unit guest-test fuzz suite two-guests try smoke errors mixed matrix setup lab guest bench bench-memory docs clean
 
 help:
 	@echo "make run           bring the card up in process, move data over it, close it (the main job)"
@@ -19,6 +19,7 @@ help:
 	@echo "make mixed         4 processes, 64 queue pairs, 60 s, all data compared, the server's memory measured"
 	@echo "make matrix        faults, resets, reload and removal of the card under the unmodified driver (some minutes)"
 	@echo "make two-guests    the usual programs between two guests on one fabric"
+	@echo "make try           docs/testing-your-driver.md, tried in an empty folder and a fresh environment"
 	@echo "make guest         a shell in a guest with the card"
 	@echo "make bench         speed, against targets        make bench-memory   memory, against targets"
 	@echo "make docs          write the generated documents anew"
@@ -74,6 +75,9 @@ matrix: lab
 
 two-guests: lab
 	$(BIN)/python tools/two_guests.py
+
+try: $(STAMP)
+	$(BIN)/python tools/try_testing.py
 
 guest: lab
 	@$(BIN)/softhca guest

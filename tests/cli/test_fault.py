@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from softhca.bus import Engine, VirtualClock
 from softhca.cli.fault import fault
+from softhca.cli.faults import answer_faults
 from softhca.cli.run import run
+from softhca.hca.device import Hca
+from softhca.hca.profile import load_profile
 from softhca.points.catalogue import CARD_EFFECTS, POINTS
+from softhca.prm.init_segment import HealthSyndrome
+from softhca.vfio_user import Loop
+from softhca.vfio_user.control import Control
 
 
 def play(*arguments: str) -> Result:
@@ -75,3 +83,32 @@ def test_check_says_what_is_wrong() -> None:
     result = CliRunner().invoke(fault, ["--check", "event=COMPL drop"])
     assert result.exit_code == 2
     assert "'COMPL'" in result.output
+
+
+def test_rules_come_and_go_at_a_control_socket(tmp_path: Path) -> None:
+    engine = Engine(VirtualClock())
+    card = Hca(engine, load_profile("connectx-6-ib"))
+    with closing(Loop()) as loop, closing(Control(loop, tmp_path / "control")) as control:
+        answer_faults(control, [card])
+
+        def ask(method: str, **params: object) -> dict[str, object]:
+            line = json.dumps({"id": 1, "method": method, "params": params}).encode()
+            found = json.loads(control.answer(line))
+            assert isinstance(found, dict)
+            return found
+
+        assert ask("faults.list")["result"] == []
+        assert ask("faults.add", rules=["command=ALLOC_PD lost", "at=1s raise=EQ_INV"])["result"] == 2
+        assert ask("faults.add", rules=["point=dma fault"])["result"] == 3
+        assert "did you mean" in str(ask("faults.add", rules=["comand=ALLOC_PD lost"])["error"])
+        assert "a list of lines" in str(ask("faults.add", rules="x")["error"])
+        engine.wait(lambda: False, 2_000_000_000)
+        assert card.health.syndrome is HealthSyndrome.EQ_INV
+        listed = ask("faults.list")["result"]
+        assert isinstance(listed, list)
+        assert [rule["acted"] for rule in listed] == [0, 1, 0]
+        assert ask("faults.add", rules=["at=5s raise=HIGH_TEMP_ERR"])["result"] == 4
+        assert ask("faults.clear")["result"] == 4
+        engine.wait(lambda: False, 9_000_000_000)
+        assert card.health.syndrome is HealthSyndrome.EQ_INV
+        assert ask("faults.list")["result"] == []

@@ -90,7 +90,13 @@ def test_an_effect_on_the_card_has_a_time_or_any_point() -> None:
         ("command=CREATE_CQ lost delay=1ms", "a rule has one effect"),
         ("command=CREATE_CQ delay=1", "allowed is a number with ns, us, ms or s"),
         ("command=CREATE_CQ lost=maybe", "allowed is true"),
-        ("command=CREATE_CQ nth=0 lost", "key 'nth': 0, allowed is 1 and more"),
+        ("command=CREATE_CQ nth=0 lost", "key 'nth': '0', allowed is 0x1 to"),
+        ("command=CREATE_CQ count=-1 lost", "key 'count': '-1', allowed is 0x0 to"),
+        ("command=CREATE_CQ status=300", "allowed are BAD_INDEX"),
+        ("command=CREATE_CQ delivery=99", "allowed are BAD_BLOCK_NUMBER"),
+        ("command=CREATE_CQ status=BAD_OP syndrome=0x1ffffffff", "allowed is 0x0 to 0xffffffff"),
+        ("command=CREATE_CQ status=BAD_OP syndrome=-1", "allowed is 0x0 to 0xffffffff"),
+        ("at=1ms raise=999", "allowed are ASYNCHRONOUS_EQ_BUF_OVERRUN"),
         ("command=CREATE_CQ nth=x lost", "key 'nth': 'x', allowed is a number"),
         ("command=CREATE_CQ probability=2 lost", "allowed is 0 to 1"),
         ("command=CREATE_CQ command=CREATE_QP lost", "stands twice"),
@@ -135,6 +141,8 @@ def test_a_file_has_a_table_for_each_rule(tmp_path: Path) -> None:
         ("[[fault]]\nlost = true\n" * (MOST_RULES + 1), f"at most {MOST_RULES}"),
         ("#" * (MOST_BYTES + 1), f"more than {MOST_BYTES} bytes"),
         ("x = " + "[" * 100_000, ":"),
+        ("[[fault]]\nslot = " + "9" * 5000 + "\nlost = true\n", "digits"),
+        ("[[fault]]\nslot = " + "9" * 50 + "\nlost = true\n", "line 1: key 'slot'"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, content: str, says: str) -> None:
@@ -174,3 +182,15 @@ def test_each_effect_of_each_point_can_be_said() -> None:
                 value = "1ms"
             rule = parse_keys({"point": point.name, effect.name: value}, "test")
             assert (rule.point, rule.effect) == (point, effect)
+
+
+def test_a_rule_that_was_taken_away_does_not_act_when_its_time_comes() -> None:
+    rules = Rules([parse_line("at=1s remove")])
+    (rule,) = rules.rules
+    rules.clear()
+    assert not rule.come()
+    assert rule.fired == 0
+
+
+def test_an_opcode_without_a_name_can_be_matched() -> None:
+    assert parse_line("command=0xeee lost").match == ((1, 0xEEE),)

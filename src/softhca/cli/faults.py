@@ -71,8 +71,8 @@ def answer_faults(control: Control, cards: Sequence[Hca]) -> None:
 
     Methods: `faults.add` with `rules`, a list of lines; `faults.list`; `faults.clear`.
     """
-    from softhca.cli.watch import start_timed, watch
-    from softhca.points.rules import RuleError, Rules, parse_line
+    from softhca.cli.watch import watch
+    from softhca.points.rules import RuleError, Rules, parse_line, start
     from softhca.vfio_user.control import ControlError
 
     def rules() -> Rules | None:
@@ -91,11 +91,12 @@ def answer_faults(control: Control, cards: Sequence[Hca]) -> None:
                 there = Rules()
                 watch(cards, there, cards[0].probe.record if cards[0].probe is not None else None)
             there.add(new)
-            for card in cards:
+            for number, card in enumerate(cards):
                 card.probe = card.probe  # which points are watched may have changed
+                if card.probe is not None:
+                    start(new, number, card.probe, card.engine.after)
         except RuleError as error:
             raise ControlError("params", str(error)) from error
-        start_timed(cards, [rule for rule in new if rule.at is not None])
         return len(there.rules)
 
     def clear(_: Mapping[str, object]) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,8 @@ from softhca.cli.traces import trace_option, tracing
 
 if TYPE_CHECKING:
     from softhca.hca.device import Hca
-    from softhca.points import Probe
     from softhca.points.probe import Recorder
-    from softhca.points.rules import Rule, Rules
+    from softhca.points.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -74,21 +73,8 @@ def watch(cards: Sequence[Hca], rules: Rules | None, record: Recorder | None) ->
     if rules is None and record is None:
         return
     from softhca.points import Probe
+    from softhca.points.rules import start
 
     for number, card in enumerate(cards):
         card.probe = Probe(card.engine.clock, number, record, rules)
-    if rules is not None:
-        start_timed(cards, rules.timed())
-
-
-def start_timed(cards: Sequence[Hca], rules: Sequence[Rule]) -> None:
-    """Set the timers of rules with `at`, from now on; cards without a probe are left out."""
-    for rule in rules:
-        for number, card in enumerate(cards):
-            if card.probe is not None and rule.card in (None, number):
-                card.engine.after(rule.at or 0, partial(_act, rule, card.probe))
-
-
-def _act(rule: Rule, probe: Probe) -> None:
-    rule.fired += 1
-    probe.act(rule.fault)
+        start(rules.rules if rules is not None else (), number, card.probe, card.engine.after)

@@ -14,7 +14,7 @@ FAIL = Effect(
     "status",
     "the command is not carried out and ends with this status",
     Field("status", Kind.NAME, "command status", CommandStatus),
-    (Field("syndrome", Kind.HEX, "of the output; by default that of an injected fault"),),
+    (Field("syndrome", Kind.HEX, "of the output; by default that of an injected fault", most=0xFFFF_FFFF),),
 )
 UNDELIVERED = Effect(
     "delivery",
@@ -89,7 +89,7 @@ COMMAND_COMPLETED = Point(
 PAGES_ASKED = Point(
     "pages.asked",
     "a Pages Request event is due",
-    (Field("pages", Kind.NUMBER, "asked for; negative: to return"),),
+    (Field("pages", Kind.NUMBER, "asked for; negative: to return", least=-(1 << 31)),),
     (DROP,),
 )
 PAGES_GIVEN = Point("pages.given", "pages were accepted", (Field("pages", Kind.NUMBER, "how many"),))

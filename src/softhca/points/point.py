@@ -31,12 +31,15 @@ class Field:
         kind: how it is written.
         text: what it is.
         names: of :attr:`Kind.NAME`.
+        least, most: of a number.
     """
 
     name: str
     kind: Kind
     text: str
     names: type[IntEnum] | None = None
+    least: int = 0
+    most: int = (1 << 64) - 1
 
 
 @dataclass(frozen=True)

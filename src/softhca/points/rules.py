@@ -15,18 +15,18 @@ import difflib
 import random
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from softhca.points.catalogue import CARD_EFFECTS, POINTS, TIME
 from softhca.points.point import Effect, Field, Kind, Point
-from softhca.points.probe import Fault, Value
+from softhca.points.probe import Fault, Probe, Value
 
 MOST_RULES = 1000
 MOST_BYTES = 1 << 20
 """Most bytes of a rule file."""
-MOST_NUMBER = 1 << 64
 MOST_NAMES = 40
 """Most names that a message lists."""
 
@@ -34,6 +34,7 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIME = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ns|us|ms|s)")
 _TRUE = ("true", "1", "yes")
 _FALSE = ("false", "0", "no")
+_MOST_UNNAMED = 0xFFFF
 
 WHEN: dict[str, Field] = {
     field_.name: field_
@@ -41,7 +42,7 @@ WHEN: dict[str, Field] = {
         Field("point", Kind.TEXT, "name of the point, where the other keys leave it open"),
         Field("card", Kind.NUMBER, "index of the card among those of the process"),
         Field("function", Kind.NUMBER, "function_id"),
-        Field("nth", Kind.NUMBER, "the first event that it is for, counted from 1"),
+        Field("nth", Kind.NUMBER, "the first event that it is for, counted from 1", least=1),
         Field("count", Kind.NUMBER, "how many events from there on; 0: all (default 1)"),
         Field("probability", Kind.TEXT, "chance of each of these events, 0 to 1"),
         Field("seed", Kind.NUMBER, "of the draws of `probability`"),
@@ -68,6 +69,7 @@ class Rule:
         nth, count: which of the events; count 0: all from `nth` on.
         probability: of each.
         at: nanoseconds after the start, of a rule that acts by itself.
+        active: it has not been taken away.
         seen, fired: events that it was for so far, and how often it acted.
     """
 
@@ -84,12 +86,18 @@ class Rule:
     probability: float = 1.0
     seed: int = 0
     at: int | None = None
+    active: bool = True
     seen: int = 0
     fired: int = 0
 
     def __post_init__(self) -> None:
         self._draw = random.Random(self.seed).random
         self.fault = Fault(self.effect, self.value, self.more)
+
+    def come(self) -> bool:
+        """The time of a rule that acts by itself has come; tell whether it acts."""
+        self.fired += self.active
+        return self.active
 
     def takes(self, card: int, function_id: int, values: tuple[Value, ...]) -> bool:
         """Count an event of the point, and tell whether the rule acts on it."""
@@ -135,7 +143,9 @@ class Rules:
             self._by_point.setdefault(rule.point, []).append(rule)
 
     def clear(self) -> None:
-        """Take all away."""
+        """Take all away, those too whose time has not come yet."""
+        for rule in self.rules:
+            rule.active = False
         self.rules.clear()
         self._by_point.clear()
 
@@ -151,9 +161,24 @@ class Rules:
                 found = rule.fault
         return found
 
-    def timed(self) -> list[Rule]:
-        """The rules that act by themselves."""
-        return [rule for rule in self._by_point.get(TIME, ()) if rule.at is not None]
+
+def start(rules: Iterable[Rule], card: int, probe: Probe, after: Callable[[int, Callable[[], None]], object]) -> None:
+    """Set the timers of the rules that act by themselves on a card, from now on.
+
+    Args:
+        rules: those without a time are left out.
+        card: its index.
+        probe: of the card.
+        after: as of an engine: does something after nanoseconds.
+    """
+    for rule in rules:
+        if rule.at is not None and rule.card in (None, card):
+            after(rule.at, partial(_act, rule, probe))
+
+
+def _act(rule: Rule, probe: Probe) -> None:
+    if rule.come():
+        probe.act(rule.fault)
 
 
 def parse_line(text: str, source: str = "rule") -> Rule:
@@ -189,7 +214,7 @@ def parse_file(path: Path) -> list[Rule]:
     try:
         text = data.decode("utf-8")
         document = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise RuleError(f"{path}: {error}") from error
     return _from_document(document, str(path), _table_lines(text))
 
@@ -294,6 +319,9 @@ def _matched(point: Point, key: str, given: object, source: str) -> tuple[int, V
                 return index, str(given)
             if field_.kind is Kind.FLAG and str(given).lower() in _FALSE:
                 return index, 0
+            number = _integer(given) if field_.kind is Kind.NAME else None
+            if number is not None and 0 <= number <= _MOST_UNNAMED:
+                return index, number  # a driver may meet numbers that have no name
             return index, _number(field_, given, source)
     known = {field_.name for field_ in point.fields} | set(WHEN)
     raise RuleError(f"{source}: key {key!r}: point {point.name} has no such field; {_instead(key, known)}")
@@ -310,10 +338,7 @@ def _instead(word: str, known: Iterable[str]) -> str:
 
 def _when(field_: Field, given: object, source: str) -> int | float:
     if field_.name != "probability":
-        value = _number(field_, given, source)
-        if field_.name == "nth" and value < 1:
-            raise RuleError(f"{source}: key 'nth': {value}, allowed is 1 and more")
-        return value
+        return _number(field_, given, source)
     try:
         chance = float(str(given))
     except ValueError:
@@ -337,26 +362,34 @@ def _number(field_: Field, given: object, source: str) -> int:
         if parts is None:
             raise RuleError(f"{wrong}, allowed is a number with ns, us, ms or s behind it")
         return round(float(parts[1]) * _UNITS[parts[2]])
-    number = given if isinstance(given, int) and not isinstance(given, bool) else _integer(str(given))
-    if number is None or abs(number) > MOST_NUMBER:
+    number = _integer(given)
+    if number is None:
         raise RuleError(f"{wrong}, allowed is a number, decimal or 0x hexadecimal")
+    if not field_.least <= number <= field_.most:
+        raise RuleError(f"{wrong}, allowed is {field_.least:#x} to {field_.most:#x}")
     return number
 
 
 def _member(field_: Field, given: object, wrong: str) -> int:
-    """A member by its name, or by its number where the number is one that a driver may meet too."""
+    """A member by its name, or by its number."""
     if field_.names is None:
         raise TypeError(f"field {field_.name}: of kind NAME without names")
     members: Mapping[str, int] = {name: int(member) for name, member in field_.names.__members__.items()}
     if isinstance(given, str) and given in members:
         return members[given]
-    number = given if isinstance(given, int) and not isinstance(given, bool) else _integer(str(given))
-    if number is not None and 0 <= number <= 0xFFFF:
-        return number
+    number = _integer(given)
+    if number in members.values():
+        return number or 0
     raise RuleError(f"{wrong}: {_instead(str(given), members)}")
 
 
-def _integer(text: str) -> int | None:
+def _integer(given: object) -> int | None:
+    """A number as TOML or a word has it, or None."""
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, int):
+        return given if given.bit_length() <= 64 else None
+    text = str(given)
     try:
         return int(text, 0) if len(text) <= 20 else None
     except ValueError:

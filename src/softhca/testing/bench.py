@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from softhca.bus import Clock, Engine, RealClock, VirtualClock
@@ -17,7 +16,7 @@ from softhca.hca.device import Hca
 from softhca.hca.fabric import Fabric
 from softhca.hca.profile import DEFAULT, load_profile
 from softhca.points import Probe
-from softhca.points.rules import Rule, Rules, parse_file, parse_line
+from softhca.points.rules import Rule, Rules, parse_file, parse_line, start
 from softhca.trace.reader import Trace, TraceError
 from softhca.trace.recorder import Recorder
 from softhca.trace.story import story
@@ -108,7 +107,7 @@ class Bench:
             number = len(self._cards)
             self._cards.append(card)
             card.probe = Probe(engine.clock, number, self._recorder.record, self.rules)
-            self._start(card, number, self.rules.timed())
+            start(self.rules.rules, number, card.probe, engine.after)
         return made
 
     def machines(self, count: int) -> list[Machine]:
@@ -132,14 +131,9 @@ class Bench:
         self.rules.add(new)
         for number, card in enumerate(self._cards):
             card.probe = card.probe  # which points are watched may have changed
-            self._start(card, number, [rule for rule in new if rule.at is not None])
+            if card.probe is not None:
+                start(new, number, card.probe, card.engine.after)
         return new
-
-    @staticmethod
-    def _start(card: Hca, number: int, rules: Iterable[Rule]) -> None:
-        for rule in rules:
-            if rule.card in (None, number) and card.probe is not None:
-                card.engine.after(rule.at or 0, partial(card.probe.act, rule.fault))
 
     def guest(
         self,
