@@ -6,9 +6,7 @@ from functools import cache
 
 import pytest
 
-from softhca.bus import DmaFault, DmaSpace, Engine, Iova, VirtualClock
-from softhca.bus.dma import Mapping
-from softhca.bus.local import PAGE, LocalHost
+from softhca.bus import Engine, VirtualClock
 from softhca.driver import Driver, DriverError, bring_up, close, roll_back
 from softhca.driver.errors import Refused
 from softhca.hca.device import Hca
@@ -19,52 +17,10 @@ from softhca.points.probe import Value
 from softhca.points.rules import Rules, parse_line
 from softhca.prm.opcodes import Opcode
 from tests.driver.conftest import SECOND, make_pair
+from tests.driver.trapped_host import TrappedHost
 
-MEMORY = 16 << 20
 EFFECTS = ("status=INTERNAL_ERR", "delivery=TOKEN_ERR", "lost", "ignored", "late=10s", "late=90s", "delay=90s")
 """Refused in both layers, never completed with and without effect, completed in time and too late."""
-
-
-class Trap(DmaSpace):
-    """A DMA space that notes each access to what is not mapped."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.faults: list[str] = []
-
-    def mapping(self, iova: int, length: int, *, write: bool = False) -> Mapping:
-        try:
-            return super().mapping(iova, length, write=write)
-        except DmaFault as fault:
-            self.faults.append(str(fault))
-            raise
-
-    def views(self, iova: int, length: int, *, write: bool = False) -> list[memoryview]:
-        try:
-            return super().views(iova, length, write=write)
-        except DmaFault as fault:
-            self.faults.append(str(fault))
-            raise
-
-
-class TrappedHost(LocalHost):
-    """A machine in which just what is allocated is mapped for DMA."""
-
-    def __init__(self) -> None:
-        super().__init__(MEMORY)
-        self._dma.clear()
-        self.trap = Trap()
-        self._dma = self.trap
-
-    def allocate(self, length: int) -> tuple[Iova, memoryview]:
-        iova, view = super().allocate(length)
-        at, size = iova - self._base, -(-length // PAGE) * PAGE
-        self.trap.map(iova, self._memory[at : at + size])
-        return iova, view
-
-    def free(self, iova: Iova) -> None:
-        self.trap.unmap(iova, self._taken[iova - self._base])
-        super().free(iova)
 
 
 class Life:
