@@ -69,6 +69,8 @@ def test_a_request_that_is_lost_is_sent_again_after_the_timeout(rc: Pair, effect
     found = counters(rc.bench)
     assert (found.local_ack_timeout_err, found.duplicate_request, found.rx_write_requests) == (1, 0, 1)
     assert [values[2] for point, values in told if point is PACKET] == ["RDMA_WRITE", "RDMA_WRITE", "acknowledge"]
+    traffic = rc.bench.card.port.traffic
+    assert traffic.sent.packets - traffic.received.packets == 2, "two packets of a message did not arrive"
 
 
 @pytest.mark.requirement("G5")

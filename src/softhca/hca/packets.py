@@ -41,6 +41,8 @@ _CREDITS = (
 )  # fmt: skip
 """Receive WQEs that AETH.Syndrome bits 4:0 of an ACK tell of (9.7.7.2.2)."""
 _COUNTER = 0xFFFF
+LOSSES = (points.DROP, points.CORRUPT)
+"""Faults after which a packet has not arrived; what has a wrong CRC is dropped by who receives it."""
 _MANAGEMENT_LANE = 15
 
 
@@ -53,16 +55,18 @@ def pass_request(qp: Qp, peer: Qp | None, request: Request) -> Fault | None:
         request: it is not carried out yet: its payload is still that of the requester.
     """
     port = qp.fn.device.port
-    if peer is None:
-        if not qp.fn.vport.up(port):
-            return None
-        target = None
-    else:
-        target = peer.fn.device.port
+    if peer is None and not qp.fn.vport.up(port):
+        return None
+    fault = _request_fault(qp, request)
+    target = None if peer is None or (fault is not None and fault.effect in LOSSES) else peer.fn.device.port
     count_request(qp, target, request.opcode, request.length)
     tap = port.tap if port.tap is not None or target is None else target.tap
     if tap is not None:
         _record(tap, lambda: _REQUESTS[request.opcode](_flow(qp, request), qp.send_psn, request))
+    return fault
+
+
+def _request_fault(qp: Qp, request: Request) -> Fault | None:
     probe = qp.fn.device.probe
     if probe is None:
         return None

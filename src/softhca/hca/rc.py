@@ -65,10 +65,6 @@ class RequestFailed(Exception):
         self.vendor = vendor
 
 
-LOSSES = (points.DROP, points.CORRUPT)
-"""Faults after which a packet is not there; what has a wrong CRC is dropped by who receives it."""
-
-
 class NotReady(Exception):
     """The responder has no receive WQE.
 
@@ -225,13 +221,13 @@ def _serve(qp: Qp, peer: Qp, request: Request) -> None:
         _lose_answer(packets.pass_answer(qp, peer, request, failure.syndrome))
         raise
     fault = packets.pass_answer(qp, peer, request)
-    if fault is not None and fault.effect in LOSSES:
+    if fault is not None and fault.effect in packets.LOSSES:
         qp.unanswered = request
         raise NoAnswer
 
 
 def _lose_answer(fault: Fault | None) -> None:
-    if fault is not None and fault.effect in LOSSES:
+    if fault is not None and fault.effect in packets.LOSSES:
         raise NoAnswer
 
 
@@ -244,12 +240,14 @@ def _lose_request(qp: Qp, peer: Qp, request: Request, fault: Fault) -> None:
     Raises:
         NoAnswer: the request is not carried out now.
     """
-    if fault.effect in LOSSES or (fault.effect is points.REORDER and qp.service is ServiceType.UC):
+    if fault.effect in packets.LOSSES or (fault.effect is points.REORDER and qp.service is ServiceType.UC):
         raise NoAnswer
     if fault.effect is points.REORDER:
         peer.counters.out_of_sequence += 1
         qp.counters.packet_seq_err += 1
-        packets.pass_request(qp, peer, request)
+        again = packets.pass_request(qp, peer, request)
+        if again is not None and again.effect in packets.LOSSES:
+            raise NoAnswer
 
 
 def _answer_again(qp: Qp, peer: Qp, request: Request, served: Request) -> None:
@@ -265,7 +263,7 @@ def _answer_again(qp: Qp, peer: Qp, request: Request, served: Request) -> None:
         order: Literal["big", "little"] = "big" if request.big_endian else "little"
         copy(request.targets, [served.original.to_bytes(atomics.SIZE, order)])
     fault = packets.pass_answer(qp, peer, request)
-    if fault is not None and fault.effect in LOSSES:
+    if fault is not None and fault.effect in packets.LOSSES:
         qp.unanswered = served
         raise NoAnswer
 
