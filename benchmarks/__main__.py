@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import card, guest, vfio_user
+from benchmarks import control as control_path
 from benchmarks import messages as messages_in_process
 from benchmarks import perftest as perftest_in_guest
 from benchmarks.report import Line, duration, later, rate, show
@@ -26,6 +27,15 @@ def process() -> list[Line]:
         duration("bring-up and close, first in a process", 30, card.first_bring_up, unit="ms"),
         duration("softhca --help", 150, guest.help_text, unit="ms"),
         rate("commands (QUERY_ADAPTER)", 20_000, later(card.commands)),
+    ]
+
+
+@_group
+def control() -> list[Line]:
+    """The control path, device and driver in one process."""
+    return [
+        rate("driver: commands with events, 31 in flight", 20_000, control_path.commands_in_flight),
+        duration("1 GiB of pages given and taken back", 2, control_path.gibibyte_of_pages),
     ]
 
 

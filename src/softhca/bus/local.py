@@ -67,15 +67,14 @@ class LocalHost:
         free = self._free.get(size)
         if free:
             offset = free.pop()
+            self._memory[offset : offset + size] = bytes(size)
         else:
             offset = self._next
             if size > len(self._memory) - offset:
                 raise MemoryError(f"{size} bytes asked for, {len(self._memory) - offset} left of this host's memory")
             self._next += size
         self._taken[offset] = size
-        view = self._memory[offset : offset + size]
-        view[:] = bytes(size)
-        return Iova(self._base + offset), view[:length]
+        return Iova(self._base + offset), self._memory[offset : offset + length]
 
     def free(self, iova: Iova) -> None:
         """Give back what :meth:`allocate` handed out.

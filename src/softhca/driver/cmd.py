@@ -26,6 +26,7 @@ from softhca.driver.init_segment import QUEUE_BLOCK, InitSegment
 from softhca.driver.mailbox import Mailbox, MailboxPool
 from softhca.driver.memory import Buffer, Machine
 from softhca.prm.cmd import ENTRY_TYPE_PCIE, INLINE, CmdLayout, xor8
+from softhca.prm.codec import codec
 from softhca.prm.layout import Layout
 from softhca.prm.opcodes import Opcode
 
@@ -33,6 +34,9 @@ SECOND = 1_000_000_000
 TIMEOUT = 60 * SECOND
 """How long the host waits for a command (ns); Linux's default. The device knows no such limit (D10)."""
 DEVICE_OWNS = 1
+
+_ENTRY = codec(CmdLayout, "type", "inlen", "in_ptr", "out_ptr", "outlen", "token")
+_INPUT, _SIGNATURE, _OWNER = CmdLayout.FIELDS["in_"].offset, CmdLayout.FIELDS["sig"].offset, CmdLayout.SIZE - 1
 
 Reply = TypeVar("Reply", bound=Layout)
 
@@ -195,8 +199,7 @@ class CommandChannel:
         """
         if self._closed:
             raise StaleObject(f"{opcode.name}: the command queue of this life of the function is gone")
-        request.assign({"opcode": opcode})
-        message = bytes(request)
+        message = opcode.to_bytes(2, "big") + bytes(request)[2:]
         slot = self._take_slot(opcode)
         self._token = self._token % 255 + 1
         submission = Submission(opcode, slot, self._token, reply, max(reply.SIZE, INLINE, room), apply, refused)
@@ -310,19 +313,20 @@ class CommandChannel:
     def _fill(self, submission: Submission[Any], message: bytes) -> None:
         """Write the entry (D2), its ownership bit last."""
         memory = self._entries[submission.slot]
-        entry = bytearray(
-            CmdLayout.pack(
-                type=ENTRY_TYPE_PCIE,
-                inlen=len(message),
-                in_ptr=submission.input[0].iova if submission.input else 0,
-                in_=message[:INLINE].ljust(INLINE, b"\0"),
-                out_ptr=submission.output[0].iova if submission.output else 0,
-                outlen=submission.room,
-                token=submission.token,
-                ownership=DEVICE_OWNS,
-            )
+        entry = bytearray(CmdLayout.SIZE)
+        _ENTRY.pack_into(
+            entry,
+            0,
+            ENTRY_TYPE_PCIE,
+            len(message),
+            submission.input[0].iova if submission.input else 0,
+            submission.output[0].iova if submission.output else 0,
+            submission.room,
+            submission.token,
         )
-        CmdLayout(entry).sig = ~xor8(entry) & 0xFF
+        entry[_INPUT : _INPUT + min(INLINE, len(message))] = message[:INLINE]
+        entry[_OWNER] = DEVICE_OWNS
+        entry[_SIGNATURE] = ~xor8(entry) & 0xFF
         memory[:-1] = entry[:-1]
         # Here a real host issues a write barrier: all of it is visible before the device owns the entry.
         memory[-1] = entry[-1]
