@@ -10,6 +10,7 @@ from benchmarks import card, guest, vfio_user
 from benchmarks import control as control_path
 from benchmarks import messages as messages_in_process
 from benchmarks import perftest as perftest_in_guest
+from benchmarks import trace as trace_cost
 from benchmarks.report import Line, duration, later, rate, show
 
 GROUPS: dict[str, Callable[[], list[Line]]] = {}
@@ -36,6 +37,15 @@ def control() -> list[Line]:
     return [
         rate("driver: commands with events, 31 in flight", 20_000, control_path.commands_in_flight),
         duration("1 GiB of pages given and taken back", 2, control_path.gibibyte_of_pages),
+    ]
+
+
+@_group
+def trace() -> list[Line]:
+    """Traces and faults: what a point costs."""
+    return [
+        duration("trace on, an event of the data path", 3, trace_cost.event, unit="us"),
+        duration("trace off, share of a command", 1, trace_cost.off, unit="%"),
     ]
 
 

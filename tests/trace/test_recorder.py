@@ -13,7 +13,7 @@ from softhca.prm.events import EventType
 from softhca.prm.opcodes import Opcode
 from softhca.trace.commands import commands
 from softhca.trace.reader import MOST_LINE, Trace, TraceError
-from softhca.trace.recorder import BATCH, Recorder, decoded
+from softhca.trace.recorder import BATCH, SECOND, Recorder, decoded
 
 CREATE_CQ_IN = Opcode.CREATE_CQ.to_bytes(2, "big") + bytes(14) + bytes(64) + bytes(192)
 HEADER = {"clock": "virtual", "cards": ["connectx-7-ib"]}
@@ -138,3 +138,11 @@ def test_commands_are_put_together_by_function_and_slot(tmp_path: Path) -> None:
     assert "ICM pages" in first.why
     assert (second.took, second.failed) == (1, False)
     assert (third.took, third.result) == (None, "never completed")
+
+
+def test_an_event_is_not_kept_longer_than_a_second_before_the_next(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "t", {})
+    for time in (SECOND // 2, 2 * SECOND):
+        recorder.record(time, 0, 0, EQE, (1, 0, 0, b""))
+    assert recorder.written == 2
+    recorder.close()

@@ -88,10 +88,14 @@ class Engine:
     Args:
         clock: what timers go by.
         seed: decides which of several ready entries runs first; None keeps the order of posting.
+
+    Attributes:
+        seed: as given.
     """
 
     def __init__(self, clock: Clock | None = None, seed: int | None = 0) -> None:
         self.clock: Clock = clock if clock is not None else RealClock()
+        self.seed = seed
         self._random = None if seed is None else random.Random(seed)
         self._ready: list[Task] = []
         self._timers: list[tuple[int, int, Timer]] = []

@@ -35,7 +35,8 @@ def tracing(path: Path | None, cards: Sequence[Hca]) -> Iterator[Recorder | None
     from softhca.trace.recorder import Recorder
 
     clock = "virtual" if cards and isinstance(cards[0].engine.clock, VirtualClock) else "real"
-    header: dict[str, object] = {"clock": clock, "cards": [card.profile.name for card in cards]}
+    seed = cards[0].engine.seed if cards else None
+    header: dict[str, object] = {"clock": clock, "seed": seed, "cards": [card.profile.name for card in cards]}
     try:
         recorder = Recorder(path, header)
     except OSError as error:

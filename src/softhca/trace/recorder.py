@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from io import BufferedWriter
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from softhca.prm.opcodes import Opcode
 
 FORMAT = 1
 BATCH = 4096
-"""Events that are kept before they are written."""
+"""Events that are kept before they are written; they are kept no longer than a second before the next one."""
+SECOND = 1_000_000_000
 MOST_DECODED = 64
 """Decoded fields of a message, at most."""
 MOST_TEXT = 4096
@@ -34,48 +36,48 @@ Event = tuple[int, int, int, Point, tuple[Value, ...]]
 Writer = Callable[[Value], str]
 
 
+@lru_cache(maxsize=1024)
 def _text(value: Value) -> str:
     return json.dumps(str(value))
 
 
 def _digits(value: Value) -> str:
-    data = value if isinstance(value, bytes) else bytes(str(value), "utf-8")
-    return f'"{data[:MOST_TEXT].hex()}"'
+    return f'"{value[:MOST_TEXT].hex()}"' if isinstance(value, bytes) else _text(value)
 
 
 def _flag(value: Value) -> str:
     return "true" if value else "false"
 
 
+_SPOKEN: dict[Kind, Writer] = {Kind.BYTES: _digits, Kind.TEXT: _text, Kind.FLAG: _flag}
+
+
 def _named(field: Field) -> Writer:
     names: dict[Value, str] = {} if field.names is None else {int(item): f'"{item.name}"' for item in field.names}
-
-    def write(value: Value) -> str:
-        return names.get(value) or str(int(value))
-
-    return write
+    return lambda value: names.get(value) or str(int(value))
 
 
-def _writer(field: Field) -> Writer:
+def _writer(field: Field) -> Writer | None:
+    """What makes text of a value; None: it is a number as it is."""
     if field.kind is Kind.NAME:
         return _named(field)
-    if field.kind is Kind.BYTES:
-        return _digits
-    if field.kind is Kind.TEXT:
-        return _text
-    return _flag if field.kind is Kind.FLAG else str
+    return _SPOKEN.get(field.kind)
 
 
 def _line(point: Point) -> Callable[[int, int, int, tuple[Value, ...]], str]:
-    """What writes the events of a point."""
-    head = f',"point":"{point.name}"'
-    fields = [(f',"{field.name}":', _writer(field)) for field in point.fields]
+    """What writes the events of a point, all but the brace at the end."""
+    writers = [(index, writer) for index, field in enumerate(point.fields) if (writer := _writer(field)) is not None]
+    spoken = {index for index, _ in writers}
+    fields = "".join(f',"{field.name}":{"%s" if index in spoken else "%d"}' for index, field in enumerate(point.fields))
+    template = f'{{"t":%d,"card":%d,"function":%d,"point":"{point.name}"{fields}'
 
     def line(time: int, card: int, function_id: int, values: tuple[Value, ...]) -> str:
-        parts = [f'{{"t":{time},"card":{card},"function":{function_id}{head}']
-        for (key, write), value in zip(fields, values, strict=True):
-            parts += (key, write(value))
-        return "".join(parts)
+        if writers:
+            told = list(values)
+            for index, write in writers:
+                told[index] = write(told[index])
+            values = tuple(told)
+        return template % (time, card, function_id, *values)
 
     return line
 
@@ -126,6 +128,7 @@ class Recorder:
     def __init__(self, path: Path, header: Mapping[str, object]) -> None:
         self._file: BufferedWriter | None = path.open("wb")
         self._events: list[Event] = []
+        self._flushed = 0
         self.written = 0
         self.failure: OSError | None = None
         first = {"format": "softhca trace", "version": FORMAT, "softhca": __version__, **header}
@@ -134,7 +137,8 @@ class Recorder:
     def record(self, time: int, card: int, function_id: int, point: Point, values: tuple[Value, ...]) -> None:
         """Take an event; it is written with others later."""
         self._events.append((time, card, function_id, point, values))
-        if len(self._events) >= BATCH:
+        if len(self._events) >= BATCH or time - self._flushed > SECOND:
+            self._flushed = time
             self.flush()
 
     def flush(self) -> None:
