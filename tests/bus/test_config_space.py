@@ -8,6 +8,7 @@ from softhca.bus.config_space import (
     CONFIG_SIZE,
     Capability,
     ConfigSpace,
+    ExtendedCapability,
     Identity,
     MsiX,
     PciExpress,
@@ -168,3 +169,22 @@ def test_writes_change_writable_bits_only(writes: list[tuple[int, bytes]]) -> No
     fixed = zip(ones.read(0, CONFIG_SIZE), zeros.read(0, CONFIG_SIZE), strict=True)
     for at, ((one, zero), byte) in enumerate(zip(fixed, space.read(0, CONFIG_SIZE), strict=True)):
         assert byte & ~(one ^ zero) == zero & ~(one ^ zero), hex(at)
+
+
+def test_extended_capabilities_have_a_list_of_their_own() -> None:
+    class Serial(ExtendedCapability):
+        id = 0x03
+
+    class Vendor(ExtendedCapability):
+        id = 0x0B
+        version = 2
+
+    space = ConfigSpace(
+        IDENTITY, {0: 4096}, [Serial(b"\x11" * 8, bytes(8)), PowerManagement(), Vendor(b"ab", b"\xff\0")]
+    )
+    assert space.read(0x100, 16) == bytes.fromhex("0300c110 11111111 11111111 0b000200")
+    assert find(space, 0x01) == 0x40
+    space.write(0x110, b"\0\0")
+    assert space.read(0x110, 2) == b"\0b"
+    with pytest.raises(ValueError, match="capability 0x3: does not fit before 0x1000"):
+        ConfigSpace(IDENTITY, {}, [Serial(bytes(4000), bytes(4000))])

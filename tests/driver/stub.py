@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from softhca.bus import Device, Engine, Host, Reset, VirtualClock
 from softhca.bus.config_space import ConfigSpace, Identity, MsiX
@@ -24,6 +24,9 @@ class StubDevice:
         self.writes: list[tuple[int, int]] = []
         ready = {"cmd_interface_rev": 5, "log_cmdq_size": 5, "log_cmdq_stride": 6}
         InitialSeg(self.memory).assign(ready | fields)
+
+    def virtual_functions(self) -> Sequence[Device]:
+        return ()
 
     def attach(self, host: Host) -> None:
         """Nothing to do."""
@@ -73,6 +76,9 @@ class HeldDoorbells:
     @property
     def vectors(self) -> int:
         return self._device.vectors
+
+    def virtual_functions(self) -> Sequence[Device]:
+        return self._device.virtual_functions()
 
     def attach(self, host: Host) -> None:
         self._device.attach(host)

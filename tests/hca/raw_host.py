@@ -90,11 +90,13 @@ class RawHost:
         flash: bytes | None = None,
         strict: bool = True,
         memory: int = 64 << 20,
+        hca: Hca | None = None,
     ) -> None:
         if isinstance(profile, str):
             profile = load_profile(profile)
-        self.engine = Engine(VirtualClock(), seed=seed)
-        self.hca = Hca(self.engine, profile, flash=flash, strict=strict)
+        if hca is None:
+            hca = Hca(Engine(VirtualClock(), seed=seed), profile, flash=flash, strict=strict)
+        self.engine, self.hca = hca.engine, hca
         self.machine = LocalHost(memory)
         self.machine.plug(self.hca)
         self.queue, self.slots = self.machine.allocate(PAGE)
@@ -213,30 +215,30 @@ class RawHost:
         assert (result.delivery, result.status) == (0, 0), f"{opcode:#x}: {result}"
         return result
 
-    def query_pages(self, kind: int) -> int:
+    def query_pages(self, kind: int, function_id: int = 0) -> int:
         """Pages lacking (positive) or returnable (negative)."""
-        number = self.good(Opcode.QUERY_PAGES, words(0, kind, 0, 0)).word(12)
+        number = self.good(Opcode.QUERY_PAGES, words(0, kind, function_id, 0)).word(12)
         return number - (1 << 32) if number >> 31 else number
 
-    def give_message(self, pages: list[int], slot: int = PAGE_SLOT) -> Message:
+    def give_message(self, pages: list[int], slot: int = PAGE_SLOT, function_id: int = 0) -> Message:
         """MANAGE_PAGES (give)."""
-        head = struct.pack(">HHIII", Opcode.MANAGE_PAGES, 0, 1, 0, len(pages))
+        head = struct.pack(">HHIII", Opcode.MANAGE_PAGES, 0, 1, function_id, len(pages))
         return self.message(head + b"".join(page.to_bytes(8, "big") for page in pages), 16, slot)
 
     def new_pages(self, count: int) -> list[int]:
         """Pages of this machine."""
         return [self.machine.allocate(PAGE)[0] for _ in range(count)]
 
-    def give(self, count: int) -> list[int]:
+    def give(self, count: int, function_id: int = 0) -> list[int]:
         """Give pages, which must be accepted."""
         pages = self.new_pages(count)
-        result = self.submit(self.give_message(pages))
+        result = self.submit(self.give_message(pages, function_id=function_id))
         assert (result.delivery, result.status) == (0, 0), str(result)
         return pages
 
-    def take(self, count: int, *, slot: int = PAGE_SLOT) -> list[int]:
+    def take(self, count: int, *, slot: int = PAGE_SLOT, function_id: int = 0) -> list[int]:
         """Take pages back: what came."""
-        result = self.good(Opcode.MANAGE_PAGES, words(0, 2, 0, count), 16 + 8 * count, slot)
+        result = self.good(Opcode.MANAGE_PAGES, words(0, 2, function_id, count), 16 + 8 * count, slot)
         number = result.word(8)
         assert number <= count
         return [int.from_bytes(result.output[16 + 8 * i : 24 + 8 * i], "big") for i in range(number)]

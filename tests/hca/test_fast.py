@@ -471,7 +471,7 @@ def destroy_peer(ends: Ends) -> None:
 
 
 def take_link_down(ends: Ends) -> None:
-    ends.bench.card.port.admin = PortAdminStatus.DOWN
+    ends.bench.card.port.link.admin = PortAdminStatus.DOWN
 
 
 def break_peer(ends: Ends) -> None:

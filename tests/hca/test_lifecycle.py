@@ -221,7 +221,7 @@ def test_disable_with_pages_outstanding_is_told_and_they_can_still_be_taken(host
 
 
 @pytest.mark.requirement("B7", "B11")
-@pytest.mark.parametrize("word", [1, 0xFFFF, 1 << 31])
+@pytest.mark.parametrize("word", [65, 0xFFFF, 1 << 31, 1 << 31 | 1])
 @pytest.mark.parametrize("opcode", [Opcode.ENABLE_HCA, Opcode.DISABLE_HCA, Opcode.QUERY_PAGES, Opcode.MANAGE_PAGES])
 def test_other_functions(host: RawHost, opcode: Opcode, word: int) -> None:
     if opcode is Opcode.ENABLE_HCA:

@@ -141,7 +141,7 @@ def test_a_port_goes_down_and_up_again(ib: PortsBench) -> None:
 
 def test_paos_changes_only_what_is_enabled(ib: PortsBench) -> None:
     ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=PortAdminStatus.DOWN, e=PortEventMode.NONE)
-    assert (ib.port.admin, ib.port.event_mode) == (PortAdminStatus.UP, PortEventMode.ALWAYS)
+    assert (ib.port.link.admin, ib.port.link.event_mode) == (PortAdminStatus.UP, PortEventMode.ALWAYS)
     ib.register(PAOS, PaosReg, WRITE, local_port=1, admin_status=PortAdminStatus.UP, ase=1)
     assert ib.recorder.events == []
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from softhca.bus import Engine, Iova, RealClock
+from softhca.bus import Device, Engine, Iova, RealClock
 from softhca.bus.protocol import Host, Reset
 from softhca.cli.run import Story, play
 from softhca.driver import Driver, bring_up
@@ -100,6 +100,9 @@ class RemoteDevice:
         self.engine: Engine = Processor(machine)
         self.bars = {0: 32 << 20}
         self.vectors = 64
+
+    def virtual_functions(self) -> Sequence[Device]:
+        return ()
 
     def attach(self, host: Host) -> None:
         raise NotImplementedError

@@ -19,6 +19,7 @@ BAR0 = 0x10
 CAPABILITIES_POINTER = 0x34
 INTERRUPT_LINE = 0x3C
 FIRST_CAPABILITY = 0x40
+FIRST_EXTENDED = 0x100
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Capability:
     """An entry of the capability list: its id, its bytes, and which bits of them software may write."""
 
     id: int
+    HEAD = 2
+    """Bytes of id and next pointer."""
 
     def __init__(self, body: bytes, writable: bytes) -> None:
         """Take the bytes after id and next pointer, and a mask of the same length."""
@@ -54,6 +57,11 @@ class Capability:
         self.offset = 0
         """Where it lies in configuration space; set when the space is built."""
 
+    @property
+    def length(self) -> int:
+        """Bytes, id and next pointer included."""
+        return self.HEAD + len(self.body)
+
     def written(self, space: ConfigSpace, first: int, last: int) -> None:
         """Act on a write to bytes `first` to `last` (exclusive) of this capability, counted from its id."""
 
@@ -62,6 +70,13 @@ class Capability:
 
     def reset(self) -> None:
         """Forget what is not in configuration space."""
+
+
+class ExtendedCapability(Capability):
+    """An entry of the list that begins at 0x100: 16 bits of id, a version, and 12 bits of next pointer."""
+
+    HEAD = 4
+    version = 1
 
 
 class PowerManagement(Capability):
@@ -134,7 +149,7 @@ class ConfigSpace:
         identity: ids and class.
         bars: BAR index -> size in bytes, a power of two of at least 4096. Every BAR is 64-bit and prefetchable
             and takes two registers, so that only 0, 2 and 4 are possible.
-        capabilities: in list order.
+        capabilities: in list order, the extended ones in a list of their own.
 
     Raises:
         ValueError: a BAR index or size that does not exist; capabilities that do not fit.
@@ -174,16 +189,26 @@ class ConfigSpace:
 
     def _chain(self) -> None:
         pointer, at = CAPABILITIES_POINTER, FIRST_CAPABILITY
+        extended, above = 0, FIRST_EXTENDED
         for capability in self._capabilities:
-            length = 2 + len(capability.body)
-            if length > 0x100 - at:
-                raise ValueError(f"capability {capability.id:#x}: does not fit before 0x100 (at {at:#x})")
-            capability.offset = at
+            if isinstance(capability, ExtendedCapability):
+                self._place(capability, above, CONFIG_SIZE)
+                self.set(above, capability.version << 16 | capability.id, 4)
+                if extended:
+                    self.set(extended + 2, above << 4 | self.get(extended + 2, 2), 2)
+                extended, above = above, (above + capability.length + 3) & ~3
+                continue
+            self._place(capability, at, FIRST_EXTENDED)
             self._bytes[pointer] = at
             self._bytes[at] = capability.id
-            self._bytes[at + 2 : at + length] = capability.body
-            self._writable[at + 2 : at + length] = capability.writable
-            pointer, at = at + 1, (at + length + 3) & ~3
+            pointer, at = at + 1, (at + capability.length + 3) & ~3
+
+    def _place(self, capability: Capability, at: int, limit: int) -> None:
+        if capability.length > limit - at:
+            raise ValueError(f"capability {capability.id:#x}: does not fit before {limit:#x} (at {at:#x})")
+        capability.offset = at
+        body = slice(at + capability.HEAD, at + capability.length)
+        self._bytes[body], self._writable[body] = capability.body, capability.writable
 
     def get(self, offset: int, size: int) -> int:
         """A little-endian value of `size` bytes, for the device itself."""
@@ -216,9 +241,8 @@ class ConfigSpace:
         found = []
         for capability in self._capabilities:
             first, last = offset - capability.offset, offset + size - capability.offset
-            length = 2 + len(capability.body)
-            if first < length and last > 0:
-                found.append((capability, max(0, first), min(last, length)))
+            if first < capability.length and last > 0:
+                found.append((capability, max(0, first), min(last, capability.length)))
         return found
 
     def reset(self, *, keep_bars: bool) -> None:

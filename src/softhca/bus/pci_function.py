@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from softhca.bus.config_space import Capability, ConfigSpace, Identity, MsiX, PciExpress, PowerManagement
 from softhca.bus.dma import DmaSpace
 from softhca.bus.engine import Engine
-from softhca.bus.protocol import Host, Reset
+from softhca.bus.protocol import Device, Host, Reset
 
 _NOTHING = DmaSpace()
 
@@ -69,6 +69,10 @@ class PciFunction:
     def vectors(self) -> int:
         """Number of MSI-X vectors."""
         return self._vectors
+
+    def virtual_functions(self) -> Sequence[Device]:
+        """The functions that SR-IOV lets appear now; a function without SR-IOV has none."""
+        return ()
 
     def attach(self, host: Host) -> None:
         """Put the device into a machine: a cold reset.

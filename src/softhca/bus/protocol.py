@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -48,6 +48,10 @@ class Device(Protocol):
     @property
     def vectors(self) -> int:
         """Number of MSI-X vectors."""
+        ...
+
+    def virtual_functions(self) -> Sequence[Device]:
+        """The functions that SR-IOV lets appear now, in the order of their routing ids."""
         ...
 
     def attach(self, host: Host) -> None:

@@ -147,6 +147,7 @@ IMPLEMENTED: Mapping[str, Mapping[str, Limit]] = {
         "device_frequency_mhz": AS_PROFILE,
         "device_frequency_khz": AS_PROFILE,
         # Ports.
+        "vport_group_manager": FLAG,
         "port_type": AS_PROFILE,
         "num_ports": Limit(most=1),
         "native_port_num": Limit(most=1),
@@ -268,10 +269,14 @@ class Capabilities:
 
     Args:
         profile: the model.
+        manages: the function can have VFs; without them it is no group manager.
     """
 
-    def __init__(self, profile: Profile) -> None:
-        self._maximum = {name: masked(profile, name) for name in PAGES}
+    def __init__(self, profile: Profile, *, manages: bool = False) -> None:
+        self._card = {name: masked(profile, name) for name in PAGES}
+        if not manages:
+            _set(self._card["general"], "vport_group_manager", 0)
+        self._maximum = dict(self._card)
         self._current: dict[str, Any] = {}
         self.reset()
 
@@ -324,7 +329,24 @@ class Capabilities:
         Raises:
             CommandError: it changes what may not be changed, or exceeds the maximum; nothing is changed then.
         """
-        layout, old, maximum = PAGES[name], self._current[name], self._maximum[name]
+        self._current[name] = self._checked(name, wanted, self._current[name], self._maximum[name])
+
+    def grant(self, name: str, wanted: bytes) -> None:
+        """Make `wanted` the maximum of a VF, as its PF says; what was selected is forgotten, the grant stays.
+
+        Raises:
+            CommandError: as of :meth:`select`; the card's own maximum is never exceeded.
+        """
+        self._maximum[name] = self._checked(name, wanted, self._maximum[name], self._card[name])
+        self.reset()
+
+    def ungrant(self) -> None:
+        """The maximum is the card's own again."""
+        self._maximum = dict(self._card)
+        self.reset()
+
+    def _checked(self, name: str, wanted: bytes, old: Any, maximum: Any) -> Any:
+        layout = PAGES[name]
         new = layout(bytearray(wanted[: layout.SIZE]))
         if new.reserved_bits() or any(wanted[layout.SIZE :]):
             raise CommandError(syndromes.RESERVED_CAPABILITY, f"{name}: reserved bits are set")
@@ -341,7 +363,7 @@ class Capabilities:
                 raise CommandError(syndromes.CAPABILITY_ABOVE_MAXIMUM, f"{name}.{field} = {value}, at most {most}")
             if defined is not None and value not in defined:
                 raise CommandError(syndromes.BAD_CAPABILITY_VALUE, f"{name}.{field} = {value}, allowed are {defined}")
-        self._current[name] = new
+        return new
 
 
 def _completed(old: Any, new: Any, selectable: Mapping[str, object]) -> Any:
@@ -376,9 +398,16 @@ def _page_of(op_mod: int) -> str:
         ) from None
 
 
-def _own_function(request: QueryHcaCapIn | SetHcaCapIn) -> None:
-    if request.other_function or request.ec_vf_function:
-        raise CommandError(syndromes.NO_OTHER_FUNCTION, f"function_id {request.function_id:#x}")
+def _named(fn: Function, request: QueryHcaCapIn | SetHcaCapIn) -> Function:
+    """The function whose capabilities a command is about: itself, or with other_function one of its VFs."""
+    if not request.other_function and not request.ec_vf_function:
+        return fn
+    vf = None if request.ec_vf_function else fn.vfs.find(request.function_id)
+    if vf is None:
+        raise CommandError(
+            syndromes.NO_OTHER_FUNCTION, f"function_id {request.function_id:#x}, allowed are 1 to {fn.vfs.most}"
+        )
+    return vf.function
 
 
 @command(
@@ -387,12 +416,11 @@ def _own_function(request: QueryHcaCapIn | SetHcaCapIn) -> None:
     QueryHcaCapOut,
     op_mods=None,
     stages=(Stage.READY, Stage.INITIALIZED),
-    partial="pages general, Ethernet, ODP, atomic, RoCE, flow table; own function only",
+    partial="pages general, Ethernet, ODP, atomic, RoCE, flow table",
 )
 def query_hca_cap(fn: Function, request: QueryHcaCapIn, reply: QueryHcaCapOut) -> None:
     """Read a page: op_mod [15:1] is its type, [0] tells whether the current values are wanted or the maximum."""
-    _own_function(request)
-    page = fn.caps.page(_page_of(request.op_mod), current=bool(request.op_mod & 1))
+    page = _named(fn, request).caps.page(_page_of(request.op_mod), current=bool(request.op_mod & 1))
     reply.capability.assign(bytes(page).ljust(HcaCapUnion.SIZE, b"\0"))
 
 
@@ -402,14 +430,20 @@ def query_hca_cap(fn: Function, request: QueryHcaCapIn, reply: QueryHcaCapOut) -
     SetHcaCapOut,
     op_mods=None,
     stages=(Stage.READY, Stage.INITIALIZED),
-    partial="own function only",
 )
 def set_hca_cap(fn: Function, request: SetHcaCapIn, reply: SetHcaCapOut) -> None:
-    """Select capabilities; the whole page is written, and only what may be selected may differ from the current one."""
-    if fn.stage is not Stage.READY:
-        raise CommandError(syndromes.CAPABILITIES_FIXED, f"stage {fn.stage.name}, allowed is {Stage.READY.name}")
-    _own_function(request)
+    """Select capabilities; the whole page is written, and only what may be selected may differ from the current one.
+
+    A PF says in the same way what a VF can select, until the VF's driver has begun.
+    """
+    target = _named(fn, request)
+    needed = Stage.READY if target is fn else Stage.DISABLED
+    if target.stage is not needed:
+        raise CommandError(syndromes.CAPABILITIES_FIXED, f"stage {target.stage.name}, allowed is {needed.name}")
     name = _page_of(request.op_mod)
     if request.op_mod & 1:
         raise CommandError(syndromes.UNSUPPORTED_CAPABILITY_TYPE, f"op_mod {request.op_mod:#x}: bit 0 must be clear")
-    fn.caps.select(name, bytes(request.capability))
+    if target is fn:
+        fn.caps.select(name, bytes(request.capability))
+    else:
+        target.caps.grant(name, bytes(request.capability))

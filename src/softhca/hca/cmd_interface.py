@@ -291,7 +291,7 @@ class CommandInterface:
                 raise
         else:
             self._complete(job, DeliveryStatus.OK, output, failed=False)
-        if self._parked and EventType.PAGE_REQUEST not in function.event_map:
+        if self._parked and not icm_pages.served(function):
             self.refuse()
         icm_pages.keep_ahead(function)
 

@@ -1,12 +1,13 @@
-"""The card: a PCI function whose BAR0 holds init segment, MSI-X table and UAR pages (E1, G1)."""
+"""The card and its VFs: PCI functions whose BAR0 holds init segment, MSI-X table and UAR pages (E1, G1)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from softhca.bus import Engine, Reset
-from softhca.bus.config_space import Identity
+from softhca.bus import Device, Engine, Host, Reset
+from softhca.bus.config_space import Capability, Identity
 from softhca.bus.pci_function import PciFunction
 from softhca.hca import (  # noqa: F401 - all that have commands are imported, so that these are registered
     adapter,
@@ -30,14 +31,17 @@ from softhca.hca.health import Health
 from softhca.hca.icmd import Icmd
 from softhca.hca.init_segment import SEGMENT_SIZE, SW_RESET, InitSegment
 from softhca.hca.lifecycle import Teardown
-from softhca.hca.port import Port
+from softhca.hca.port import Port, VirtualPort
 from softhca.hca.profile import Profile
+from softhca.hca.sriov import Sriov, VirtualFunctions
 from softhca.hca.vsc import Semaphores, VendorSpecific
 from softhca.hca.watched_dma import WatchedDma
 from softhca.points import Fault, Probe
 from softhca.points import catalogue as points
+from softhca.prm.events import EventType
 from softhca.prm.init_segment import HealthSyndrome, NicInterface
 from softhca.prm.uar import UAR_PAGE
+from softhca.prm.vport import VportAdminState
 from softhca.prm.vsc import Space
 
 BAR0_SIZE = 32 << 20
@@ -49,7 +53,7 @@ MOST_VECTORS = (MSIX_PENDING - MSIX_TABLE) // _MSIX_ENTRY
 
 
 class Hca(PciFunction):
-    """A ConnectX-class HCA with one function.
+    """A ConnectX-class HCA: its PF, and through :attr:`vfs` its VFs.
 
     Args:
         engine: runs the card's work; cards of one fabric share it.
@@ -67,6 +71,7 @@ class Hca(PciFunction):
         profile: the model.
         port: the physical port.
         function: the PF.
+        vfs: its VFs, which appear by the SR-IOV capability.
         commands: the command interface.
         health: the health registers.
         segment: the init segment.
@@ -89,6 +94,8 @@ class Hca(PciFunction):
         pci = profile.pci
         if pci.vectors > MOST_VECTORS:
             raise ValueError(f"profile {profile.name}: pci.vectors {pci.vectors}, at most {MOST_VECTORS} have a place")
+        self.profile = profile
+        self.vfs = VirtualFunctions(pci.total_vfs, self._make_vf)
         self.icmd = Icmd(self)
         self._semaphores = Semaphores()
         super().__init__(
@@ -105,32 +112,57 @@ class Hca(PciFunction):
             vectors=pci.vectors,
             msix_table=MSIX_TABLE,
             msix_pending=MSIX_PENDING,
-            capabilities=[VendorSpecific({Space.ICMD: self.icmd, Space.SEMAPHORES: self._semaphores})],
+            capabilities=self._capabilities(),
         )
-        self.profile = profile
         self.flash = firmware_flash.build(profile) if flash is None else flash
         self.firmware: Image = firmware_flash.load(firmware_flash.build(profile))
         self.ready = False
+        self._strict, self._fast = strict, fast
         self._probe: Probe | None = None
         self._restarting = False
         self.teardowns: list[Teardown] = []
         self._msix = bytearray(MOST_VECTORS * _MSIX_ENTRY)
         self._frequency = int(profile.capabilities["general"]["device_frequency_khz"])
         self._born = engine.clock.now()
-        self.port = Port(profile)
+        self.port = self._make_port()
         self._packets = {flow.name: 0 for flow in fields(self.port.traffic)}
         self.segment = InitSegment(self)
         self.health = Health(engine.clock, self.segment.view.health_buffer)
         self.segment.use_health(self.health)
         self.health.on_report = self._health_reported
         self.commands = CommandInterface(self, strict=strict)
-        self.function = Function(self)
+        self.function = self._make_function()
         self.function.fast = fast
-        self.port.on_event = self.function.event
+        self.port.on_event = self._port_event
         self.fabric = Fabric() if fabric is None else fabric
         if self.port.infiniband:
             self.fabric.join(self)
         self._start()
+
+    def _capabilities(self) -> list[Capability]:
+        found: list[Capability] = [VendorSpecific({Space.ICMD: self.icmd, Space.SEMAPHORES: self._semaphores})]
+        if self.vfs.most:
+            found.append(Sriov(self.vfs, self.profile.pci.vf_device_id, BAR0_SIZE))
+        return found
+
+    def _make_port(self) -> Port:
+        return Port(self.profile)
+
+    def _make_function(self) -> Function:
+        return Function(self, vfs=self.vfs)
+
+    def _make_vf(self, number: int) -> VirtualFunction:
+        return VirtualFunction(self, number, strict=self._strict, fast=self._fast)
+
+    def virtual_functions(self) -> Sequence[Device]:
+        """The VFs on the bus, in the order of their numbers."""
+        return self.vfs.present()
+
+    def _port_event(self, kind: EventType, data: bytes, subtype: int) -> None:
+        """Tell the function, and the VFs whose ports follow the physical one."""
+        self.function.event(kind, data, subtype)
+        for vf in self.vfs.all():
+            vf.follow_port(kind, data, subtype)
 
     @property
     def probe(self) -> Probe | None:
@@ -147,12 +179,14 @@ class Hca(PciFunction):
                 points.REMOVE.name: lambda fault: self.remove(),
             }
         self._gate()
+        for vf in self.vfs.all():
+            vf._gate()
 
     def _gate(self) -> None:
         """Open or close the way to host memory; while a rule is for accesses, each of them passes its point."""
         super()._gate()
-        if self._probe is not None and self._probe.watches(points.DMA):
-            self.dma = WatchedDma(self.dma, self._probe, self.function.function_id)
+        if self.probe is not None and self.probe.watches(points.DMA):
+            self.dma = WatchedDma(self.dma, self.probe, self.function.function_id)
 
     def _raise(self, fault: Fault) -> None:
         syndrome = HealthSyndrome(fault.value)
@@ -162,14 +196,17 @@ class Hca(PciFunction):
             self.health.report(syndrome)
 
     def _health_reported(self, syndrome: HealthSyndrome, extended: int) -> None:
-        if self._probe is not None:
-            self._probe.hit(points.HEALTH, self.function.function_id, syndrome, extended)
+        if self.probe is not None:
+            self.probe.hit(points.HEALTH, self.function.function_id, syndrome, extended)
 
     def die(self, syndrome: HealthSyndrome, extended: int = 0) -> None:
         """The firmware cannot go on, and the health buffer asks for a reset (E3).
 
-        Until then nothing completes and nothing is accessed any more; pages stay the device's.
+        Until then nothing completes and nothing is accessed any more, by VFs neither; pages stay the device's.
         """
+        for vf in self.vfs.all():
+            if vf.function.enabled:
+                vf.die(syndrome, extended)
         self.health.report(syndrome, extended, reset=True)
         self.health.stop()
         self.commands.stop()
@@ -177,11 +214,11 @@ class Hca(PciFunction):
 
     def remove(self) -> None:
         """Surprise removal: the card is out of its slot and reads as ones, until it is attached again."""
-        self.commands.stop()
-        self.function.reset()
+        self._end()
+        self.vfs.remove()
         self.pull()
-        if self._probe is not None:
-            self._probe.hit(points.RESET, self.function.function_id, "removed")
+        if self.probe is not None:
+            self.probe.hit(points.RESET, self.function.function_id, "removed")
 
     @property
     def uar_pages(self) -> int:
@@ -205,6 +242,7 @@ class Hca(PciFunction):
         self._semaphores.reset()
         if kind is Reset.COLD:
             self._born = self.engine.clock.now()
+            self.vfs.come_back()
         self._reset_port()
         if kind is Reset.FLR:
             self._start_disabled()
@@ -213,8 +251,7 @@ class Hca(PciFunction):
 
     def _start(self) -> None:
         """Load the firmware from flash and bring the function to its first state (C1)."""
-        self.commands.stop()
-        self.function.reset()
+        self._end()
         hardware = self.profile.pci.device_id
         try:
             image = firmware_flash.load(self.flash)
@@ -228,6 +265,12 @@ class Hca(PciFunction):
         self.segment.reset(image)
         self.health.start((image.major & 0xFF) << 24 | (image.minor & 0xFF) << 16 | image.subminor, hardware)
         self.commands.start(image.log_size, image.log_stride)
+
+    def _end(self) -> None:
+        """The function's life ends, that of its VFs first; nothing is accessed any more, and the host has all pages."""
+        self.vfs.end(forget=True)
+        self.commands.stop()
+        self.function.reset()
 
     def _start_disabled(self) -> None:
         """Start anew; the function waits for a host that makes itself its full driver (E2)."""
@@ -277,8 +320,7 @@ class Hca(PciFunction):
         if self.probe is not None:
             kind = "software" if interface == SW_RESET else "disabled"
             self.probe.hit(points.RESET, self.function.function_id, kind)
-        self.commands.stop()
-        self.function.reset()
+        self._end()
         if interface == SW_RESET and not self._restarting:
             self._restarting = True
             self.engine.post(self._restarted)
@@ -340,16 +382,111 @@ class Hca(PciFunction):
 
         Returns:
             `profile`; `commands`, how many ended; `failed_commands`, by the opcode's name; `pages_outstanding`, pages
-            that the device has now; `objects` alive now, by kind; `teardowns`, see
-            :class:`softhca.hca.lifecycle.Teardown`; `lid` of the port, 0 on Ethernet; `packets`, see :meth:`packets`.
+            of the function's host that the device has now, those of VFs included; `objects` alive now, by kind;
+            `teardowns`, see :class:`softhca.hca.lifecycle.Teardown`; `lid` of the port, 0 on Ethernet; `packets`, see
+            :meth:`packets`.
         """
         return {
             "profile": self.profile.name,
             "commands": self.commands.commands,
             "failed_commands": dict(self.commands.failed),
-            "pages_outstanding": len(self.function.icm.pages),
+            "pages_outstanding": self.function.pages_held,
             "objects": self.function.objects(),
             "teardowns": [asdict(teardown) for teardown in self.teardowns],
             "lid": self.port.lid,
             "packets": self.packets(),
         }
+
+
+class VirtualFunction(Hca):
+    """A VF of a card: it sits in a machine by itself, which need not be the one of its PF.
+
+    Until its PF has enabled it, its firmware does not start: `initializing` reads 1. What it shows as its ids and BARs
+    are those that a hypervisor would show for it.
+
+    Args:
+        pf: the card.
+        number: its number, which is its function id and its vport number: 1 to `profile.pci.total_vfs`.
+        strict, fast: as of the card.
+    """
+
+    port: VirtualPort
+
+    def __init__(self, pf: Hca, number: int, *, strict: bool, fast: bool) -> None:
+        self.pf = pf
+        self.number = number
+        profile = pf.profile.of_vf(number)
+        super().__init__(pf.engine, profile, flash=pf.flash, strict=strict, fabric=pf.fabric, fast=fast)
+        self.pulled = True
+
+    def _make_port(self) -> Port:
+        return VirtualPort(self.profile, self.pf.port)
+
+    def _make_function(self) -> Function:
+        return Function(self, self.number, manager=self.pf.function)
+
+    @property
+    def probe(self) -> Probe | None:
+        """That of the card."""
+        return self.pf.probe
+
+    @probe.setter
+    def probe(self, probe: Probe | None) -> None:
+        self.pf.probe = probe
+
+    def attach(self, host: Host) -> None:
+        """Put the VF into a machine.
+
+        Raises:
+            RuntimeError: it sits in another one, or it is not on the bus.
+        """
+        if self.pulled:
+            raise RuntimeError(f"attach: VF {self.number} is not on the bus: VF Enable of its PF is off")
+        super().attach(host)
+
+    def vanish(self) -> None:
+        """VF Enable is off: gone from the bus and from its machine, where all reads are ones."""
+        self.detach()
+        self.pull()
+
+    def enable(self) -> None:
+        """The PF has enabled it: its firmware starts, and its driver may come once the PF's host gave the pages."""
+        self.function.enabled = self.port.enabled = True
+        self.function.icm.refused = False
+        self._start_disabled()
+        self.settle_pages()
+
+    def disable(self) -> None:
+        """Its PF has disabled it; its pages are offered back to the PF's host."""
+        self.halt()
+        self.settle_pages()
+
+    def halt(self) -> None:
+        """It is not enabled any more: nothing is accessed."""
+        if self.function.enabled:
+            self.function.enabled = self.port.enabled = False
+            self._start()
+
+    def forget(self) -> None:
+        """The card was reset: its pages are the host's again, what the PF granted it is forgotten."""
+        self.function.icm.forget()
+        self.function.caps.ungrant()
+
+    def settle_pages(self) -> None:
+        """Ask the PF's host for what lacks, or offer what is not needed."""
+        pages.settle_vf(self.function)
+
+    def follow_port(self, kind: EventType, data: bytes, subtype: int) -> None:
+        """The physical port has changed."""
+        if self.port.enabled and self.port.policy is VportAdminState.AUTO:
+            self.function.event(kind, data, subtype)
+
+    def _start(self) -> None:
+        """Start the firmware, which is the card's, if the PF has enabled the VF."""
+        if self.function.enabled:
+            super()._start()
+            return
+        self._end()
+        self.ready = False
+        self.segment.hold()
+        self.health.stop()

@@ -189,6 +189,8 @@ def create_eq(fn: Function, request: CreateEqIn, reply: CreateEqOut) -> None:
     eq.refer(uar)
     for event in events:
         fn.event_map[event] = eq
+    if EventType.PAGE_REQUEST in events:
+        fn.vfs.serve(True)
 
 
 @command(Opcode.DESTROY_EQ, DestroyEqIn, DestroyEqOut)
@@ -199,6 +201,7 @@ def destroy_eq(fn: Function, request: DestroyEqIn, reply: DestroyEqOut) -> None:
         del fn.event_map[event]
     if EventType.PAGE_REQUEST in eq.events:
         fn.icm.asked = False  # a request that was not answered has gone with its queue
+        fn.vfs.serve(False)
 
 
 @command(Opcode.QUERY_EQ, QueryEqIn, QueryEqOut)

@@ -49,6 +49,10 @@ class Fabric:
         self._devices[lid] = device
         port.assign(lid, SM_LID)
 
+    def can_rename(self, device: Hca, guid: int) -> bool:
+        """Whether the port of a device can have this GUID: one that is none, or another port's, it cannot."""
+        return bool(guid) and all(other is device or other.port.guid != guid for other in self._devices.values())
+
     def devices(self) -> list[Hca]:
         """The devices in the order of their LIDs."""
         return [self._devices[lid] for lid in sorted(self._devices)]

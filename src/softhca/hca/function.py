@@ -16,6 +16,7 @@ from softhca.hca.pd import ProtectionDomain, TransportDomain, Xrcd
 from softhca.hca.q_counter import MOST_SETS, QCounter
 from softhca.hca.qp import Qp
 from softhca.hca.send_queue import SendQueue
+from softhca.hca.sriov import VirtualFunctions
 from softhca.hca.srq import ReceivePool
 from softhca.hca.uar import Uar
 from softhca.hca.vport import Vport
@@ -34,17 +35,30 @@ if TYPE_CHECKING:
 
 
 class Function:
-    """One PCI function (the PF).
+    """One PCI function: the PF or a VF.
 
     Args:
-        device: the card that it belongs to.
-        function_id: 0 for the PF.
+        device: what it is on the bus.
+        function_id: 0 for the PF, the number of a VF.
+        vfs: the VFs that it manages; by default it has none.
+        manager: the PF of a VF, whose host gives its pages; None: the function manages itself.
     """
 
-    def __init__(self, device: Hca, function_id: int = 0) -> None:
+    def __init__(
+        self,
+        device: Hca,
+        function_id: int = 0,
+        *,
+        vfs: VirtualFunctions | None = None,
+        manager: Function | None = None,
+    ) -> None:
         self.device = device
         self.function_id = function_id
-        self.caps = Capabilities(device.profile)
+        self.vfs = VirtualFunctions() if vfs is None else vfs
+        self.manager = manager
+        self.enabled = manager is None
+        """A VF: its PF has enabled it (ENABLE_HCA)."""
+        self.caps = Capabilities(device.profile, manages=self.vfs.most > 0)
         self._stage = Stage.DISABLED
         self.issi = 0
         self.driver_version = ""
@@ -92,12 +106,26 @@ class Function:
         self.left_objects = 0
         self.caps.reset()
         self.forget_objects()
+        asked = self.icm.asked
         self.icm.clear_use()
+        if self.manager is not None:
+            self.icm.asked = asked  # the PF's host still owes the answer (B9)
 
     def reset(self) -> None:
-        """As after power on: all pages are the host's again, too."""
+        """As after power on: all pages are the host's again, too. Those of a VF are of its PF's host and stay."""
         self.begin()
-        self.icm.forget()
+        if self.manager is None:
+            self.icm.forget()
+
+    @property
+    def page_host(self) -> Function:
+        """The function whose host gives and gets this one's pages (B7)."""
+        return self if self.manager is None else self.manager
+
+    @property
+    def pages_held(self) -> int:
+        """Pages that the device has of this function's host: those of its VFs are among them; a VF's host gave none."""
+        return len(self.icm.pages) + self.vfs.pages() if self.manager is None else 0
 
     def objects(self) -> dict[str, int]:
         """Kind -> how many exist, of the kinds of which any does."""

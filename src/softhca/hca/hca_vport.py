@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
-from softhca.hca.port import Port
-from softhca.hca.vport import own_vport
+from softhca.hca.port import VirtualPort
+from softhca.hca.sriov import named_vport
+from softhca.hca.vport import admin_state, policy
 from softhca.prm.hca_vport import (
+    HcaVportContext,
     ModifyHcaVportContextIn,
     ModifyHcaVportContextOut,
     PortState,
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from softhca.hca.function import Function
 
 WHOLE_TABLE = 0xFFFF
+SELECT_PORT_GUID, SELECT_NODE_GUID, SELECT_STATE_POLICY = 0x1, 0x2, 0x4
+"""Bits of field_select; the names of Linux are MLX5_HCA_VPORT_SEL_*."""
+_OF_A_VF = SELECT_PORT_GUID | SELECT_NODE_GUID | SELECT_STATE_POLICY
 
 
 def gid_table_length(gid_table_size: int) -> int:
@@ -44,32 +49,33 @@ def pkey_table_length(pkey_table_size: int) -> int:
 Request = QueryHcaVportContextIn | ModifyHcaVportContextIn | QueryHcaVportGidIn | QueryHcaVportPkeyIn
 
 
-def _own_port(fn: Function, request: Request) -> Port:
-    """Check that the command is about the function's own vport on the InfiniBand port."""
-    own_vport(request.other_vport, request.vport_number)
-    port = fn.device.port
+def _target(fn: Function, request: Request) -> Function:
+    """The function whose vport on the InfiniBand port the command is about."""
+    target = named_vport(fn, request.other_vport, request.vport_number)
+    port = target.device.port
     if not port.infiniband:
         raise CommandError(syndromes.NOT_INFINIBAND)
     if request.port_num not in (0, port.number):
         raise CommandError(syndromes.NO_SUCH_PORT, f"port_num {request.port_num}, allowed are 0 and {port.number}")
-    return port
+    return target
 
 
 @command(
     Opcode.QUERY_HCA_VPORT_CONTEXT,
     QueryHcaVportContextIn,
     QueryHcaVportContextOut,
-    partial="own vport; no M_Key violation counter",
+    partial="no M_Key violation counter",
 )
 def query_hca_vport_context(fn: Function, request: QueryHcaVportContextIn, reply: QueryHcaVportContextOut) -> None:
     """State and addresses of the vport."""
-    port, context = _own_port(fn, request), reply.hca_vport_context
+    target, context = _target(fn, request), reply.hca_vport_context
+    port, vport = target.device.port, target.vport
     context.has_smi = 1
     context.port_physical_state = port.physical_state
     context.port_state = port.state
-    context.vport_state = PortState.DOWN if fn.vport.admin is VportAdminState.DOWN else port.state
-    context.vport_state_policy = fn.vport.admin
-    context.system_image_guid = context.port_guid = context.node_guid = port.guid
+    context.vport_state = PortState.DOWN if vport.admin is VportAdminState.DOWN else port.state
+    context.vport_state_policy = vport.admin if target is fn else policy(target)
+    context.system_image_guid, context.node_guid, context.port_guid = port.system_guid, port.node_guid, port.guid
     context.cap_mask1 = port.capability_mask
     context.cap_mask1_field_select = port.CHANGEABLE_CAPABILITIES
     context.lid = port.lid
@@ -82,13 +88,17 @@ def query_hca_vport_context(fn: Function, request: QueryHcaVportContextIn, reply
     Opcode.MODIFY_HCA_VPORT_CONTEXT,
     ModifyHcaVportContextIn,
     ModifyHcaVportContextOut,
-    partial="own vport; capability mask only",
+    partial="capability mask; of a VF its GUIDs and its state",
 )
 def modify_hca_vport_context(fn: Function, request: ModifyHcaVportContextIn, reply: ModifyHcaVportContextOut) -> None:
-    """Change bits of the capability mask: those that cap_mask1_field_select names."""
-    port, context = _own_port(fn, request), request.hca_vport_context
-    if context.field_select:
-        raise CommandError(syndromes.HCA_VPORT_FIELD_FIXED, f"field_select {context.field_select:#x}, allowed is 0")
+    """Change bits of the capability mask, those that cap_mask1_field_select names; a PF sets more of its VFs."""
+    target, context = _target(fn, request), request.hca_vport_context
+    port = target.device.port
+    allowed = _OF_A_VF if target is not fn else 0
+    if context.field_select & ~allowed:
+        raise CommandError(
+            syndromes.HCA_VPORT_FIELD_FIXED, f"field_select {context.field_select:#x}, allowed is {allowed:#x}"
+        )
     select = context.cap_mask1_field_select
     if select & ~port.CHANGEABLE_CAPABILITIES or context.cap_mask2_field_select:
         raise CommandError(
@@ -96,7 +106,22 @@ def modify_hca_vport_context(fn: Function, request: ModifyHcaVportContextIn, rep
             f"cap_mask1_field_select {select:#x}, cap_mask2_field_select {context.cap_mask2_field_select:#x}; "
             f"allowed are {port.CHANGEABLE_CAPABILITIES:#x} and 0",
         )
+    if target is not fn and isinstance(port, VirtualPort):
+        _set_vf(target, port, context)
     port.capability_mask = PortCapability(port.capability_mask & ~select | context.cap_mask1 & select)
+
+
+def _set_vf(vf: Function, port: VirtualPort, context: HcaVportContext) -> None:
+    """What a PF sets of a VF: GUIDs and state; all that field_select names, or nothing when one is wrong."""
+    select = context.field_select
+    state = admin_state(context.vport_state_policy) if select & SELECT_STATE_POLICY else port.policy
+    if select & SELECT_PORT_GUID and not vf.device.fabric.can_rename(vf.device, context.port_guid):
+        raise CommandError(syndromes.BAD_PORT_GUID, f"port_guid {context.port_guid:#018x}")
+    if select & SELECT_NODE_GUID:
+        port.node_guid = context.node_guid
+    if select & SELECT_PORT_GUID:
+        port.guid = context.port_guid
+    port.set_policy(state)
 
 
 def _indices(index: int, length: int, room: int, beyond: Syndrome, field: str) -> range:
@@ -109,20 +134,20 @@ def _indices(index: int, length: int, room: int, beyond: Syndrome, field: str) -
     return wanted
 
 
-@command(Opcode.QUERY_HCA_VPORT_GID, QueryHcaVportGidIn, QueryHcaVportGidOut, partial="own vport")
+@command(Opcode.QUERY_HCA_VPORT_GID, QueryHcaVportGidIn, QueryHcaVportGidOut)
 def query_hca_vport_gid(fn: Function, request: QueryHcaVportGidIn, reply: QueryHcaVportGidOut) -> None:
     """An entry of the GID table, or the whole table (index 0xffff)."""
-    port = _own_port(fn, request)
+    port = _target(fn, request).device.port
     length = gid_table_length(fn.caps.general.gid_table_size)
     wanted = _indices(request.gid_index, length, len(reply.gid), syndromes.GID_INDEX, "gid_index")
     reply.gids_num = len(wanted)
     reply.gid.assign([port.gid(index) for index in wanted])
 
 
-@command(Opcode.QUERY_HCA_VPORT_PKEY, QueryHcaVportPkeyIn, QueryHcaVportPkeyOut, partial="own vport")
+@command(Opcode.QUERY_HCA_VPORT_PKEY, QueryHcaVportPkeyIn, QueryHcaVportPkeyOut)
 def query_hca_vport_pkey(fn: Function, request: QueryHcaVportPkeyIn, reply: QueryHcaVportPkeyOut) -> None:
     """An entry of the P_Key table, or the whole table (index 0xffff)."""
-    port = _own_port(fn, request)
+    port = _target(fn, request).device.port
     length = pkey_table_length(fn.caps.general.pkey_table_size)
     wanted = _indices(request.pkey_index, length, len(reply.pkey), syndromes.PKEY_INDEX, "pkey_index")
     reply.pkey.assign([{"pkey": port.pkey(index)} for index in wanted])

@@ -142,6 +142,13 @@ class InitSegment:
         self._image[_INITIALIZING.word] |= FW_RESET_SUPPORTED
         view.cmd_exec_to, view.cmd_q_init_to = self._timeouts
 
+    def hold(self) -> None:
+        """The firmware of a VF waits for its PF: `initializing` is 1, and who drove it sees a disabled interface."""
+        self._image[:HEALTH_BUFFER] = bytes(HEALTH_BUFFER)
+        self._high = 0
+        _WORD.pack_into(self._image, _INITIALIZING.word, _INITIALIZING.mask)
+        self.show_interface(NicInterface.DISABLED)
+
     @property
     def nic_interface(self) -> int:
         """The present value of nic_interface."""

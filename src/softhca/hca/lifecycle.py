@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import Stage, command
 from softhca.hca.errors import CommandError
-from softhca.hca.pages import boot_lack, init_lack, internal_state, own_function
+from softhca.hca.pages import boot_lack, in_stage, init_lack, internal_state
+from softhca.hca.sriov import named_function
 from softhca.points import catalogue as points
 from softhca.prm.function import (
     DisableHcaIn,
@@ -31,6 +32,7 @@ from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import control
 
 if TYPE_CHECKING:
+    from softhca.hca.device import VirtualFunction
     from softhca.hca.function import Function
 
 BEFORE_INIT = (Stage.ENABLED, Stage.SELECTED, Stage.READY)
@@ -42,7 +44,7 @@ class Teardown:
     """What a closed function left behind.
 
     Attributes:
-        pages_outstanding: pages that the device still had at DISABLE_HCA.
+        pages_outstanding: pages of the function's host that the device still had at DISABLE_HCA.
         objects: objects that were alive when TEARDOWN_HCA came.
     """
 
@@ -50,10 +52,27 @@ class Teardown:
     objects: int
 
 
-@command(Opcode.ENABLE_HCA, EnableHcaIn, EnableHcaOut, stages=(Stage.DISABLED,), partial="own function only")
+def _named_vf(fn: Function, request: EnableHcaIn | DisableHcaIn) -> VirtualFunction | None:
+    """The VF that a command is about, for which the function has to be initialised; None: it is about itself."""
+    if named_function(fn, request.function_id, request.embedded_cpu_function) is fn:
+        return None
+    in_stage(fn, (Stage.INITIALIZED,))
+    return fn.vfs.find(request.function_id)
+
+
+@command(Opcode.ENABLE_HCA, EnableHcaIn, EnableHcaOut, stages=(Stage.DISABLED, Stage.INITIALIZED))
 def enable_hca(fn: Function, request: EnableHcaIn, reply: EnableHcaOut) -> None:
-    """The function may be set up; whatever was selected in an earlier life is forgotten (F8)."""
-    own_function(fn, request.function_id, request.embedded_cpu_function)
+    """The function may be set up; whatever was selected in an earlier life is forgotten (F8).
+
+    A PF that is initialised enables its VFs by their function ids: their firmware starts, and their driver may come.
+    """
+    vf = _named_vf(fn, request)
+    if vf is not None:
+        if vf.function.enabled:
+            raise CommandError(control.VF_ENABLED_ALREADY, f"function_id {request.function_id}")
+        vf.enable()
+        return
+    in_stage(fn, (Stage.DISABLED,))
     fn.begin()
     fn.stage = Stage.ENABLED
     if not fn.device.firmware.issi:  # a device that has only step 0 is not asked for another one
@@ -96,9 +115,9 @@ def init_hca(fn: Function, request: InitHcaIn, reply: InitHcaOut) -> None:
 def teardown_hca(fn: Function, request: TeardownHcaIn, reply: TeardownHcaOut) -> None:
     """End everything: after this the device touches neither ICM nor a queue, and all pages can be taken back (F3).
 
-    Objects that are still alive go too; the record of the teardown counts them. The device always stops in this way, so
-    that a forced close succeeds, and a fast one is prepared by it: the host may disable the interface then, which gives
-    it all pages at once (F6).
+    VFs end first. Objects that are still alive go too; the record of the teardown counts them. The device always stops
+    in this way, so that a forced close succeeds, and a fast one is prepared by it: the host may disable the interface
+    then, which gives it all pages at once (F6).
     """
     profiles = _teardown_profiles(fn)
     if request.profile not in profiles:
@@ -108,6 +127,7 @@ def teardown_hca(fn: Function, request: TeardownHcaIn, reply: TeardownHcaOut) ->
     if fast and fn.fault is not None and fn.fault.effect is points.SLOW_TEARDOWN:
         reply.state = ForceState.FAIL
         return
+    fn.vfs.end()
     fn.left_objects = sum(fn.objects().values())
     fn.forget_objects()
     fn.icm.clear_use()
@@ -122,13 +142,20 @@ def _teardown_profiles(fn: Function) -> list[TeardownProfile]:
     return profiles + ([TeardownProfile.PREPARE_FAST_TEARDOWN] if caps.fast_teardown else [])
 
 
-@command(
-    Opcode.DISABLE_HCA, DisableHcaIn, DisableHcaOut, stages=(*BEFORE_INIT, Stage.TORN_DOWN), partial="own function only"
-)
+@command(Opcode.DISABLE_HCA, DisableHcaIn, DisableHcaOut, stages=(*BEFORE_INIT, Stage.INITIALIZED, Stage.TORN_DOWN))
 def disable_hca(fn: Function, request: DisableHcaIn, reply: DisableHcaOut) -> None:
-    """The end of the function's life; pages that were not taken back stay the device's (B6, F4)."""
-    own_function(fn, request.function_id, request.embedded_cpu_function)
-    fn.device.note_teardown(Teardown(len(fn.icm.pages), fn.left_objects))
+    """The end of the function's life; pages that were not taken back stay the device's (B6, F4).
+
+    A PF that is initialised ends the life of a VF so, whatever its driver does; the VF's pages are offered back.
+    """
+    vf = _named_vf(fn, request)
+    if vf is not None:
+        if not vf.function.enabled:
+            raise CommandError(control.VF_NOT_ENABLED, f"function_id {request.function_id}")
+        vf.disable()
+        return
+    in_stage(fn, (*BEFORE_INIT, Stage.TORN_DOWN))
+    fn.device.note_teardown(Teardown(fn.pages_held, fn.left_objects))
     fn.begin()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from softhca.hca.profile import IB_MTUS, Profile
 from softhca.hca.traffic import Traffic
@@ -11,6 +12,7 @@ from softhca.prm.hca_cap import PortType
 from softhca.prm.hca_vport import PhysicalState, PortState
 from softhca.prm.registers import PortAdminStatus, PortEventMode
 from softhca.prm.smp import PortCapability
+from softhca.prm.vport import VportAdminState
 from softhca.wire.tap import Tap
 
 ETHERNET_MIN_MTU = 68
@@ -18,6 +20,25 @@ LINK_LOCAL_PREFIX = 0xFE80_0000_0000_0000
 DEFAULT_PKEY = 0xFFFF
 NODE_DESCRIPTION_BYTES = 64
 _UP = PortAdminStatus.UP
+
+
+@dataclass
+class Link:
+    """What a card's physical port is set to; the ports of its VFs share it.
+
+    Attributes:
+        admin: what software wants the port to be.
+        event_mode: when a change raises an event.
+        mtu: bytes.
+    """
+
+    admin: PortAdminStatus
+    event_mode: PortEventMode
+    mtu: int
+
+    def reset(self, mtu: int) -> None:
+        """As after a start of the card."""
+        self.admin, self.event_mode, self.mtu = PortAdminStatus.UP, PortEventMode.ALWAYS, mtu
 
 
 class Port:
@@ -28,14 +49,13 @@ class Port:
     Attributes:
         number: of the port.
         kind: its link layer.
-        guid: 64 bits: of the port, the node and the system image.
+        guid: 64 bits, of the port.
+        node_guid, system_guid: 64 bits, of the function and of the card; here both are the port's.
         mac: 48 bits.
         lid, sm_lid: 16 bits, 0 on Ethernet.
         pkeys: the partition keys that are in use; the rest of the table is 0.
         node_description: 64 bytes.
-        admin: what software wants the port to be.
-        event_mode: when a change raises an event.
-        mtu: bytes.
+        link: what the physical port is set to.
         capability_mask: PortInfo.CapabilityMask.
         pkey_violations, qkey_violations: datagrams dropped for their keys (16 bits, saturating).
         traffic: what has passed the port since its reset.
@@ -59,25 +79,28 @@ class Port:
         self._profile = profile
         self.figures = profile.port
         self.kind = profile.port.port_type
-        self.guid = profile.addresses.guid
+        self.guid = self.node_guid = self.system_guid = profile.addresses.guid
         self.mac = profile.addresses.mac
         self.on_event: Callable[[EventType, bytes, int], object] | None = None
         self.lid = 0
         self.sm_lid = 0
         self.tap: Tap | None = None
+        self.link = Link(PortAdminStatus.UP, PortEventMode.ALWAYS, self.figures.mtu)
         self.reset()
 
     def reset(self) -> None:
         """Back to the state of a card that has just started."""
+        self.link.reset(self.figures.mtu)
+        self.reset_function()
+
+    def reset_function(self) -> None:
+        """What belongs to the function, not to the physical port, back to its first state."""
         self.pkey_violations = 0
         self.qkey_violations = 0
         self.pkeys = [DEFAULT_PKEY]
         text = f"softhca {self._profile.name}".encode("ascii", "replace")
         self.node_description = text[:NODE_DESCRIPTION_BYTES].ljust(NODE_DESCRIPTION_BYTES, b"\0")
-        self.admin = PortAdminStatus.UP
-        self.event_mode = PortEventMode.ALWAYS
         self.agent_psn = 0
-        self.mtu = self.figures.mtu
         self.traffic = Traffic()
         self.counted_from = Traffic()
         self.capability_mask = PortCapability.SYSTEM_IMAGE_GUID | PortCapability.EXTENDED_SPEEDS
@@ -95,7 +118,7 @@ class Port:
     @property
     def up(self) -> bool:
         """Whether the link is up."""
-        return self.admin is _UP
+        return self.link.admin is _UP
 
     @property
     def state(self) -> PortState:
@@ -106,6 +129,11 @@ class Port:
     def physical_state(self) -> PhysicalState:
         """Physical state."""
         return PhysicalState.LINK_UP if self.up else PhysicalState.DISABLED
+
+    @property
+    def mtu(self) -> int:
+        """Bytes."""
+        return self.link.mtu
 
     @property
     def max_mtu(self) -> int:
@@ -155,16 +183,58 @@ class Port:
 
     def set_admin(self, admin: PortAdminStatus) -> None:
         """Want the port up or down; a change of the link raises a port change event as `event_mode` says."""
-        if admin is self.admin:
+        if admin is self.link.admin:
             return
-        self.admin = admin
-        if self.event_mode is PortEventMode.NONE:
+        self.link.admin = admin
+        if self.link.event_mode is PortEventMode.NONE:
             return
-        if self.event_mode is PortEventMode.ONCE:
-            self.event_mode = PortEventMode.NONE
+        if self.link.event_mode is PortEventMode.ONCE:
+            self.link.event_mode = PortEventMode.NONE
+        self.tell_change()
+
+    def tell_change(self) -> None:
+        """Tell the function that its link has come up or gone down."""
         if self.on_event is not None:
             event = PortChangeSubtype.ACTIVE if self.up else PortChangeSubtype.DOWN
             self.on_event(EventType.PORT_CHANGE, EqePortState.pack(port=self.number << 4), event)
+
+
+class VirtualPort(Port):
+    """The port of a VF: addresses and counters of its own, on the physical port of its PF.
+
+    Args:
+        profile: the model, with the VF's addresses.
+        uplink: the PF's port.
+
+    Attributes:
+        enabled: its VF is.
+        policy: what the PF wants it to be: down, up whatever the physical port is, or as that is.
+    """
+
+    def __init__(self, profile: Profile, uplink: Port) -> None:
+        self._uplink = uplink
+        self.enabled = False
+        self.policy = VportAdminState.AUTO
+        super().__init__(profile)
+        self.link = uplink.link
+        self.system_guid = uplink.system_guid
+
+    def reset(self) -> None:
+        """Back to the first state; the physical port stays as it is."""
+        self.reset_function()
+
+    @property
+    def up(self) -> bool:
+        """Whether packets pass."""
+        if not self.enabled or self.policy is VportAdminState.DOWN:
+            return False
+        return self.policy is VportAdminState.UP or self._uplink.up
+
+    def set_policy(self, policy: VportAdminState) -> None:
+        """The PF wants the port up, down, or as its own; the VF is told of a change."""
+        before, self.policy = self.up, policy
+        if self.up is not before:
+            self.tell_change()
 
 
 def highest_bit(mask: int) -> int:

@@ -48,6 +48,8 @@ class Pci:
         revision: 8 bits.
         class_code: 24 bits: base class, sub-class, interface.
         vectors: entries of the MSI-X table, 9 to 2048.
+        vf_device_id: 16 bits, of its VFs.
+        total_vfs: VFs that it can have; 0: it has no SR-IOV.
     """
 
     vendor_id: int
@@ -57,6 +59,8 @@ class Pci:
     revision: int
     class_code: int
     vectors: int
+    vf_device_id: int
+    total_vfs: int
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,12 @@ class Profile:
             raise ProfileError(f"{self.name}: card {index}: 0 to 65535 are allowed")
         return replace(self, addresses=Addresses((self.addresses.mac + index * 0x10) & (1 << 48) - 1))
 
+    def of_vf(self, number: int) -> Profile:
+        """The same model as its VF with this number (1 to `pci.total_vfs`) is: a locally administered address."""
+        mac = (self.addresses.mac | 1 << 41) + (number << 24) & (1 << 48) - 1
+        pci = replace(self.pci, device_id=self.pci.vf_device_id, total_vfs=0)
+        return replace(self, addresses=Addresses(mac), pci=pci)
+
 
 GROUPS: dict[str, type[Any]] = {
     "pci": Pci,
@@ -224,6 +234,8 @@ RANGES: dict[str, tuple[int, int]] = {
     "pci.revision": (0, 0xFF),
     "pci.class_code": (0, 0xFFFFFF),
     "pci.vectors": (9, 2048),
+    "pci.vf_device_id": (0, 0xFFFF),
+    "pci.total_vfs": (0, 127),
     "firmware.major": (0, 0xFFFF),
     "firmware.minor": (0, 0xFFFF),
     "firmware.subminor": (0, 0xFFFF),

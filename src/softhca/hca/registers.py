@@ -67,6 +67,7 @@ class Register:
         layout: its fields; the payload has exactly its size.
         read, write: handlers, or None when that cannot be done.
         partial: what of the manual's register is missing, or "".
+        physical: writes change the physical port, which is not a VF's to change.
     """
 
     id: RegisterId
@@ -74,6 +75,7 @@ class Register:
     read: Handler[Any] | None
     write: Handler[Any] | None
     partial: str = ""
+    physical: bool = False
 
     @property
     def access(self) -> str:
@@ -131,7 +133,7 @@ def _write_pmtu(fn: Function, register: PmtuReg) -> None:
     port = _port(fn, register.local_port)
     if not port.allows_mtu(register.admin_mtu):
         raise CommandError(syndromes.BAD_PORT_MTU, f"admin_mtu {register.admin_mtu}, at most {port.max_mtu}")
-    port.mtu = register.admin_mtu
+    port.link.mtu = register.admin_mtu
     _read_pmtu(fn, register)
 
 
@@ -149,9 +151,9 @@ def _swid(register: PaosReg) -> None:
 def _read_paos(fn: Function, register: PaosReg) -> None:
     port = _port(fn, register.local_port)
     _swid(register)
-    register.admin_status = port.admin
+    register.admin_status = port.link.admin
     register.oper_status = PortOperStatus.UP if port.up else PortOperStatus.DOWN
-    register.e = port.event_mode
+    register.e = port.link.event_mode
 
 
 def _write_paos(fn: Function, register: PaosReg) -> None:
@@ -163,7 +165,7 @@ def _write_paos(fn: Function, register: PaosReg) -> None:
     if register.ee and register.e not in list(PortEventMode):
         raise CommandError(syndromes.BAD_EVENT_MODE, f"e {register.e}, allowed are 0, 1 and 2")
     if register.ee:
-        port.event_mode = PortEventMode(register.e)
+        port.link.event_mode = PortEventMode(register.e)
     if register.ase:
         port.set_admin(PortAdminStatus(register.admin_status))
     _read_paos(fn, register)
@@ -191,9 +193,9 @@ REGISTERS: dict[int, Register] = {
     register.id: register
     for register in (
         Register(RegisterId.PMLP, PmlpReg, _read_pmlp, None, "not writable"),
-        Register(RegisterId.PMTU, PmtuReg, _read_pmtu, _write_pmtu),
+        Register(RegisterId.PMTU, PmtuReg, _read_pmtu, _write_pmtu, physical=True),
         Register(RegisterId.PTYS, PtysReg, _read_ptys, None, "not writable: the port takes its highest speed"),
-        Register(RegisterId.PAOS, PaosReg, _read_paos, _write_paos, "admin_status 1 and 2"),
+        Register(RegisterId.PAOS, PaosReg, _read_paos, _write_paos, "admin_status 1 and 2", physical=True),
         Register(RegisterId.PPCNT, PpcntReg, _read_ppcnt, None, "groups 0x20 and 0x21; not writable"),
         Register(RegisterId.PVLC, PvlcReg, _read_pvlc, None, "not writable"),
         Register(RegisterId.NODE_DESC, NodeDescReg, _read_node_desc, _write_node_desc),
@@ -254,6 +256,8 @@ def access(fn: Function, number: int, method: RegisterAccess, payload: bytes) ->
     size = register.layout.SIZE
     if len(payload) != size:
         raise CommandError(syndromes.REGISTER_SHORT, f"{register.id.name}: {len(payload)} bytes, {size} needed")
+    if method is RegisterAccess.WRITE and register.physical and fn.manager is not None:
+        raise CommandError(syndromes.PHYSICAL_PORT, f"{register.id.name}: function_id {fn.function_id}")
     handler = register.read if method is RegisterAccess.READ else register.write
     assert handler is not None, "checked above"
     contents = register.layout(bytearray(payload))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
+from softhca.hca.sriov import named_vport
 from softhca.prm.opcodes import Opcode
 from softhca.prm.ppcnt import PpcntGroup, PpcntReg
 from softhca.prm.qp import ServiceType
@@ -207,21 +208,20 @@ def _fill(counter: TrafficCounter, flow: Flow) -> None:
     counter.octets = flow.octets
 
 
-@command(Opcode.QUERY_VPORT_COUNTER, QueryVportCounterIn, QueryVportCounterOut, partial="RDMA traffic of the own vport")
+@command(Opcode.QUERY_VPORT_COUNTER, QueryVportCounterIn, QueryVportCounterOut, partial="RDMA traffic only")
 def query_vport_counter(fn: Function, request: QueryVportCounterIn, reply: QueryVportCounterOut) -> None:
     """Packets and octets that the vport sent and received; the port has no errors to count."""
-    port = fn.device.port
-    if request.other_vport and request.vport_number:
-        raise CommandError(syndromes.NO_SUCH_VPORT, f"vport_number {request.vport_number:#x}, allowed is 0")
+    target = named_vport(fn, request.other_vport, request.vport_number)
+    port = target.device.port
     if request.port_num not in (0, port.number):
         raise CommandError(queues.VPORT_COUNTER_PORT, f"port_num {request.port_num}, allowed are 0 and {port.number}")
-    seen = port.traffic.since(fn.vport.counted_from)
+    seen = port.traffic.since(target.vport.counted_from)
     _fill(reply.transmitted_ib_unicast, seen.sent)
     _fill(reply.received_ib_unicast, seen.received)
     _fill(reply.transmitted_ib_multicast, seen.multicast_sent)
     _fill(reply.received_ib_multicast, seen.multicast_received)
     if request.clear:
-        fn.vport.counted_from = port.traffic.copy()
+        target.vport.counted_from = port.traffic.copy()
 
 
 def read_ppcnt(port: Port, register: PpcntReg) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from softhca.hca.command import command
 from softhca.hca.errors import CommandError
-from softhca.hca.port import ETHERNET_MIN_MTU, Port
+from softhca.hca.port import ETHERNET_MIN_MTU, Port, VirtualPort
 from softhca.hca.roce import RoceTable
+from softhca.hca.sriov import named_vport
 from softhca.prm.opcodes import Opcode
 from softhca.prm.syndromes import ports as syndromes
 from softhca.prm.vport import (
@@ -79,39 +80,47 @@ class Vport:
         return (mac == self.mac or mac in self.roce.macs()) and (gid is None or gid in self.roce.gids())
 
 
-def own_vport(other_vport: int, vport_number: int) -> None:
-    """Check that a command is about the function's own vport, which is also vport 0 by number.
-
-    Raises:
-        CommandError: it is about another one.
-    """
-    if other_vport and vport_number:
-        raise CommandError(syndromes.NO_SUCH_VPORT, f"vport_number {vport_number:#x}, allowed is 0")
-
-
 def _ethernet(fn: Function) -> None:
     if fn.device.port.infiniband:
         raise CommandError(syndromes.NOT_ETHERNET)
 
 
-@command(Opcode.QUERY_VPORT_STATE, QueryVportStateIn, QueryVportStateOut, partial="op_mod 0 (own vport) only")
+@command(Opcode.QUERY_VPORT_STATE, QueryVportStateIn, QueryVportStateOut, partial="op_mod 0 (vNIC vport) only")
 def query_vport_state(fn: Function, request: QueryVportStateIn, reply: QueryVportStateOut) -> None:
     """Whether the vport is up (1) or down (0), and what software wants."""
-    own_vport(request.other_vport, request.vport_number)
-    reply.admin_state = fn.vport.admin
-    reply.state = fn.vport.up(fn.device.port)
+    target = named_vport(fn, request.other_vport, request.vport_number)
+    port = target.device.port
+    reply.admin_state = target.vport.admin if target is fn else policy(target)
+    reply.state = target.vport.up(port)
 
 
-@command(Opcode.MODIFY_VPORT_STATE, ModifyVportStateIn, ModifyVportStateOut, partial="op_mod 0 (own vport) only")
-def modify_vport_state(fn: Function, request: ModifyVportStateIn, reply: ModifyVportStateOut) -> None:
-    """Want the vport up, down, or as its port is."""
-    own_vport(request.other_vport, request.vport_number)
+def policy(target: Function) -> VportAdminState:
+    """What its PF wants a VF's port to be; a port of a PF is what its own software wants."""
+    port = target.device.port
+    return port.policy if isinstance(port, VirtualPort) else target.vport.admin
+
+
+def admin_state(number: int) -> VportAdminState:
+    """A state that software may want.
+
+    Raises:
+        CommandError: there is none with this number.
+    """
     try:
-        fn.vport.admin = VportAdminState(request.admin_state)
+        return VportAdminState(number)
     except ValueError:
-        raise CommandError(
-            syndromes.BAD_VPORT_STATE, f"admin_state {request.admin_state}, allowed are 0, 1, 2"
-        ) from None
+        raise CommandError(syndromes.BAD_VPORT_STATE, f"admin_state {number}, allowed are 0, 1, 2") from None
+
+
+@command(Opcode.MODIFY_VPORT_STATE, ModifyVportStateIn, ModifyVportStateOut, partial="op_mod 0 (vNIC vport) only")
+def modify_vport_state(fn: Function, request: ModifyVportStateIn, reply: ModifyVportStateOut) -> None:
+    """Want the vport up, down, or as its port is. What a PF wants of a VF outlives what the VF's own driver does."""
+    target = named_vport(fn, request.other_vport, request.vport_number)
+    wanted, port = admin_state(request.admin_state), target.device.port
+    if target is not fn and isinstance(port, VirtualPort):
+        port.set_policy(wanted)
+    else:
+        target.vport.admin = wanted
 
 
 def _list_type(number: int) -> AllowedListType:
@@ -129,17 +138,17 @@ def _mac(layout: MacAddressLayout) -> int:
     Opcode.QUERY_NIC_VPORT_CONTEXT,
     QueryNicVportContextIn,
     QueryNicVportContextOut,
-    partial="own vport; no change events, affiliation, inline mode, loopback bits",
+    partial="no change events, affiliation, inline mode, loopback bits",
 )
 def query_nic_vport_context(fn: Function, request: QueryNicVportContextIn, reply: QueryNicVportContextOut) -> None:
     """The NIC vport context with the list that is asked for, as far as the output has room for it."""
-    own_vport(request.other_vport, request.vport_number)
+    target = named_vport(fn, request.other_vport, request.vport_number)
     _ethernet(fn)
     kind = _list_type(request.allowed_list_type)
-    port, vport, context = fn.device.port, fn.vport, reply.nic_vport_context
+    port, vport, context = target.device.port, target.vport, reply.nic_vport_context
     context.roce_en = vport.roce_enabled
     context.mtu = vport.mtu
-    context.system_image_guid = context.port_guid = context.node_guid = port.guid
+    context.system_image_guid, context.node_guid, context.port_guid = port.system_guid, port.node_guid, port.guid
     context.promisc_uc = vport.promisc_uc
     context.promisc_mc = vport.promisc_mc
     context.promisc_all = vport.promisc_all
@@ -160,11 +169,11 @@ SUPPORTED_FIELDS = ModifyNicVportFieldSelect.pack(mtu=1, promisc=1, permanent_ad
     Opcode.MODIFY_NIC_VPORT_CONTEXT,
     ModifyNicVportContextIn,
     ModifyNicVportContextOut,
-    partial="own vport; MTU, promiscuity, address, address lists and roce_en",
+    partial="MTU, promiscuity, address, address lists and roce_en",
 )
 def modify_nic_vport_context(fn: Function, request: ModifyNicVportContextIn, reply: ModifyNicVportContextOut) -> None:
     """Change the fields that field_select names: all of them, or none when one is wrong."""
-    own_vport(request.other_vport, request.vport_number)
+    target = named_vport(fn, request.other_vport, request.vport_number)
     _ethernet(fn)
     select, context = request.field_select, request.nic_vport_context
     wrong = int.from_bytes(bytes(select), "big") & ~int.from_bytes(SUPPORTED_FIELDS, "big")
@@ -182,7 +191,7 @@ def modify_nic_vport_context(fn: Function, request: ModifyNicVportContextIn, rep
     if select.permanent_address and (not mac or mac & GROUP_BIT):
         raise CommandError(syndromes.BAD_MAC, f"permanent_address {mac:012x}")
     entries = _entries(fn, context) if select.addresses_list else []
-    _apply(fn.vport, select, context, mac, entries)
+    _apply(target.vport, select, context, mac, entries)
 
 
 def _apply(

@@ -123,3 +123,21 @@ INJECTED_FAULT = syndrome(
     "a fault rule made the command fail; nothing of it was carried out",
     "the rules that softhca was started with; the status beside it is the rule's",
 )
+PAGES_BY_PF = syndrome(
+    0xCA010040,
+    CommandStatus.BAD_PARAM,
+    "a VF gives no pages: those that it needs are the business of its PF's host",
+    "QUERY_PAGES answers 0 to a VF; the PF's driver answers the Pages Request events that name the VF",
+)
+VF_ENABLED_ALREADY = syndrome(
+    0xCA010041,
+    CommandStatus.BAD_SYS_STATE,
+    "the VF is enabled already",
+    "ENABLE_HCA and DISABLE_HCA of a function id come in turns",
+)
+VF_NOT_ENABLED = syndrome(
+    0xCA010042,
+    CommandStatus.BAD_SYS_STATE,
+    "the VF is not enabled",
+    "ENABLE_HCA with the VF's function id, by the PF, comes first",
+)

@@ -267,3 +267,15 @@ BAD_MAD_CLASS = syndrome(
     "the device has no agent for this management class",
     "mgmt_class: 0x01 and 0x81 subnet, 0x04 performance management",
 )
+PHYSICAL_PORT = syndrome(
+    0xCA030030,
+    CommandStatus.BAD_PARAM,
+    "a VF does not set the physical port",
+    "PMTU and PAOS are written by the PF",
+)
+BAD_PORT_GUID = syndrome(
+    0xCA030031,
+    CommandStatus.BAD_PARAM,
+    "the port of a VF cannot have this GUID",
+    "port_guid: not zero, and not another port's of the subnet",
+)
