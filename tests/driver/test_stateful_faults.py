@@ -44,8 +44,8 @@ class Disturbed(RuleBasedStateMachine):
         self.host = TrappedHost(32 << 20)
         self.host.plug(self.hca)
         self.driver = Driver(self.hca, self.host)
-        self.rules = Rules()
-        self.hca.probe = Probe(self.engine.clock, rules=self.rules)
+        self.faults = Rules()
+        self.hca.probe = Probe(self.engine.clock, rules=self.faults)
         bring_up(self.driver)
         self.begin()
 
@@ -62,10 +62,10 @@ class Disturbed(RuleBasedStateMachine):
         try:
             recover(self.driver)
         except BringUpError:
-            self.rules.clear()
+            self.faults.clear()
             roll_back(self.driver)
             bring_up(self.driver)
-        self.rules.clear()
+        self.faults.clear()
         self.begin()
 
     def attempt(self, function: object, *arguments: object) -> object | None:
@@ -140,11 +140,11 @@ class Disturbed(RuleBasedStateMachine):
 
     @rule(effect=sampled_from(EFFECTS), nth=integers(1, 3))
     def fault_a_command(self, effect: str, nth: int) -> None:
-        self.rules.add([parse_line(f"point=command.received nth={nth} {effect}")])
+        self.faults.add([parse_line(f"point=command.received nth={nth} {effect}")])
 
     @rule(line=sampled_from(EVENTS))
     def fault_something_else(self, line: str) -> None:
-        self.rules.add([parse_line(line)])
+        self.faults.add([parse_line(line)])
 
     @rule()
     def dies(self) -> None:
@@ -183,7 +183,7 @@ class Disturbed(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "driver"):
             return
-        self.rules.clear()
+        self.faults.clear()
         try:
             close(self.driver)
         except DriverError:

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
 from softhca.cli.faults import answer_faults
+from softhca.cli.figures import answer_figures
 from softhca.cli.signals import terminable
 from softhca.cli.watch import observed, observing
 
@@ -278,6 +279,7 @@ def _questions(loop: Loop, path: Path | None, devices: list[list[Served]], cards
     with closing(control):
         control.register("summary", lambda _: {"devices": [served.summary() for own in devices for served in own]})
         answer_faults(control, cards)
+        answer_figures(control, cards)
         yield
 
 

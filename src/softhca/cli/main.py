@@ -16,6 +16,7 @@ SUMMARIES = {
     "guest": "Run a command in Linux guests that have the card and the unmodified mlx5 driver.",
     "fault": "Show what can be made to go wrong with a card (--fault), and check rules.",
     "trace": "Show what happened to a card (--trace) as a story; export it for other programs.",
+    "top": "Watch running cards: commands, packets, objects, pages, health.",
     "layout": "Show the bits of a structure of the programmer's reference; decode a dump with it.",
 }
 """Sub-command -> its line in the help. The object `name` of module `softhca.cli.name` is the command."""

@@ -16,6 +16,7 @@ import click
 from softhca.cli import DEFAULT_PROFILE
 from softhca.cli.cards import build_cards
 from softhca.cli.faults import answer_faults
+from softhca.cli.figures import answer_figures
 from softhca.cli.watch import Observation, observed, observing
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def serve_cards(cards: list[Hca], paths: list[Path], control: Path | None, tell:
                 summaries = [(server, card) for server, card in zip(servers, cards, strict=True)]
                 questions.register("summary", lambda _: _summary(summaries))
                 answer_faults(questions, cards)
+                answer_figures(questions, cards)
         except (OSError, ValueError) as error:
             raise click.ClickException(str(error)) from error
         tell()
