@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -68,11 +70,11 @@ class Disturbed(RuleBasedStateMachine):
         self.faults.clear()
         self.begin()
 
-    def attempt(self, function: object, *arguments: object) -> object | None:
+    def attempt(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Do something that a fault may hit; when it is not known what became of it, reset."""
         allocations = self.host.allocations
         try:
-            return function(*arguments)  # type: ignore[operator]
+            return function(*arguments)
         except Refused:
             assert self.host.allocations <= allocations + 4, "what a refused command was lent comes back"
         except DriverError:
